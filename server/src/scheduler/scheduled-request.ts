@@ -29,6 +29,8 @@ export interface RequestContext {
   readonly clock?: Clock | undefined;
 }
 
+const NO_OUTPUTS: readonly Tensor[] = [];
+
 export class ScheduledRequest implements ExecutableRequest {
   readonly request: InferRequest;
   readonly batchSize: number;
@@ -45,6 +47,8 @@ export class ScheduledRequest implements ExecutableRequest {
   #heldFailure: ServerError | undefined;
   #ended = false;
   #hasAnswered = false;
+  /** Outputs of the last response, if all were wanted. */
+  #lastOutputs: readonly Tensor[] = NO_OUTPUTS;
   #isTraceOver = false;
   #failure: ServerError | undefined;
   #endMs = 0;
@@ -250,15 +254,27 @@ export class ScheduledRequest implements ExecutableRequest {
 
   #outputsFor(outputs: readonly Tensor[]): readonly Tensor[] {
     const { signature, reshapesOutputs } = this.#context;
-    const all = this.request.outputs.length === 0;
     let wanted: readonly Tensor[] = outputs;
-    if (
-      !outputs.every((output) => (all ? signature.outputs.has(output.name) : this.outputNames.includes(output.name)))
-    ) {
+    if (this.#areWanted(outputs)) {
+      this.#lastOutputs = outputs;
+    } else {
       const names = new Set(this.outputNames);
       wanted = outputs.filter((output) => names.has(output.name));
     }
     return reshapesOutputs ? wanted.map((output) => clientShape(output, signature)) : wanted;
+  }
+
+  /** Tensors that were in the response before, as most are in a stream, need no look at their names. */
+  #areWanted(outputs: readonly Tensor[]): boolean {
+    const isAll = this.request.outputs.length === 0;
+    const { signature } = this.#context;
+    const before = this.#lastOutputs;
+    for (let i = 0; i < outputs.length; i++) {
+      const output = outputs[i] as Tensor;
+      if (output === before[i]) continue;
+      if (!(isAll ? signature.outputs.has(output.name) : this.outputNames.includes(output.name))) return false;
+    }
+    return true;
   }
 }
 

@@ -57,6 +57,7 @@ export class EngineHost implements Generator {
   #numFailures = 0;
   #readySinceMs = 0;
   #lastSignMs = 0;
+  readonly #arrival = { nowMs: 0 };
   /** Why a process that is about to end was killed, when the exit status alone would not say. */
   #killedBecause: string | undefined;
   #timer: NodeJS.Timeout | undefined;
@@ -134,7 +135,13 @@ export class EngineHost implements Generator {
     }
     checkRequest(request, this.info);
     const id = this.#nextId++;
-    const pending = new PendingRequest(request, queue, () => this.#pending.delete(id), this.#options.observer);
+    const pending = new PendingRequest(
+      request,
+      queue,
+      () => this.#pending.delete(id),
+      this.#arrival,
+      this.#options.observer,
+    );
     if (request.signal?.aborted === true) {
       pending.endUnused();
       return;
@@ -185,6 +192,7 @@ export class EngineHost implements Generator {
 
   #onFrame(frame: FrameReader): void {
     this.#lastSignMs = performance.now();
+    this.#arrival.nowMs = this.#lastSignMs;
     switch (frame.kind) {
       case READY:
         this.#onReady(JSON.parse(frame.text()) as EngineInfo);

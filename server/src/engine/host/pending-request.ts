@@ -6,11 +6,17 @@ import type { BeamResult, FinishReason, GeneratedExtras, GenerateRequest, Usage 
 import { type GenerationObserver, NO_OBSERVER } from "../request/generation-observer.ts";
 import type { SequenceSink } from "../request/sequence.ts";
 
+/** Time of the step report that is being delivered: one look at the clock serves all its tokens. */
+export interface ReportArrival {
+  readonly nowMs: number;
+}
+
 export class PendingRequest implements SequenceSink {
   readonly request: GenerateRequest;
   readonly #queue: ChunkQueue;
   readonly #onOver: () => void;
   readonly #observer: GenerationObserver;
+  readonly #arrival: ReportArrival;
   readonly #arrivalNs: number = nowNs();
   readonly #arrivalMs: number = performance.now();
   /** 0 = no token yet. */
@@ -25,8 +31,10 @@ export class PendingRequest implements SequenceSink {
     request: GenerateRequest,
     queue: ChunkQueue,
     onOver: () => void,
+    arrival: ReportArrival,
     observer: GenerationObserver = NO_OBSERVER,
   ) {
+    this.#arrival = arrival;
     this.request = request;
     this.#queue = queue;
     this.#onOver = onOver;
@@ -64,7 +72,7 @@ export class PendingRequest implements SequenceSink {
   }
 
   #noteTokens(): void {
-    const nowMs = performance.now();
+    const { nowMs } = this.#arrival;
     if (this.#lastTokenMs === 0) this.#observer.firstToken(nowMs - this.#arrivalMs);
     else this.#observer.nextToken(nowMs - this.#lastTokenMs);
     this.#lastTokenMs = nowMs;
