@@ -261,6 +261,19 @@ test("a client that leaves ends the generation", { timeout: 60_000 }, async () =
   assert.ok(words < 500, `${words} words`);
 });
 
+test("chats count in the statistics of their model, and a choice is a request", async () => {
+  const countOf = async (): Promise<number> => {
+    const response = await fetch(`${server.baseUrl}/v2/models/echo/stats`);
+    const stats: { model_stats: { inference_stats: { success: { count: number } } }[] } = JSON.parse(
+      await response.text(),
+    );
+    return stats.model_stats[0]?.inference_stats.success.count ?? 0;
+  };
+  const before = await countOf();
+  await client.chat.completions.create({ model: "echo", messages: QUESTION, n: 3 });
+  assert.equal((await countOf()) - before, 3);
+});
+
 test("withResponse() shows the request id", async () => {
   const { request_id: id } = await client.models.list().withResponse();
   assert.match(id ?? "", /^req_[0-9a-f]{32}$/);

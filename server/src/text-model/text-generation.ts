@@ -1,9 +1,8 @@
 /** A generation by a model of text: a pipeline over an engine, or a model of the user's own. */
-import { bytesElements } from "../core/bytes-tensor.ts";
 import type { InferResponse } from "../core/infer-response.ts";
 import type { ServedModel } from "../core/model-server.ts";
 import type { Tokenizer } from "../formats/tokenizer/tokenizer.ts";
-import { END, firstInteger, outputOf, Responses } from "./responses.ts";
+import { END, firstInteger, firstText, outputOf, Responses } from "./responses.ts";
 import { StopScan } from "./stop-scan.ts";
 import type { OutputRole } from "./tensor-names.ts";
 import type { TextInferRequest } from "./text-infer-request.ts";
@@ -26,13 +25,16 @@ export interface TextGenerationParts {
   readonly accumulates: boolean;
 }
 
+const FACTS: readonly OutputRole[] = ["numOutputTokens", "numPromptTokens", "finishReason"];
+
 export class TextTensorGeneration implements TextGeneration {
   readonly #parts: TextGenerationParts;
   readonly #responses: Responses;
   readonly #scan: StopScan;
-  readonly #decoder = new TextDecoder("utf-8", { ignoreBOM: true });
   /** All text of the model, for counts and for models that accumulate. */
   #whole = "";
+  readonly #keepsWhole: boolean;
+  readonly #givesFacts: boolean;
   #numResponses = 0;
   #numTokens: number | undefined;
   #numPromptTokens: number | undefined;
@@ -44,6 +46,9 @@ export class TextTensorGeneration implements TextGeneration {
     this.#responses = new Responses(parts.model, parts.infer);
     this.#scan = new StopScan(parts.request.stop, parts.request.includesStop);
     this.#numPromptTokens = parts.numPromptTokens;
+    this.#keepsWhole = parts.tokenizer !== undefined && !parts.countsResponses;
+    const { outputs } = parts.signature;
+    this.#givesFacts = FACTS.some((role) => outputs.has(role));
   }
 
   async next(): Promise<TextChunk | undefined> {
@@ -93,30 +98,28 @@ export class TextTensorGeneration implements TextGeneration {
 
   #newText(response: InferResponse): string {
     const tensor = outputOf(response, this.#parts.signature.outputs.get("text"));
-    const [first] = tensor === undefined ? [] : bytesElements(tensor);
-    const text = first === undefined ? "" : this.#decoder.decode(first);
-    const isFirst = this.#whole === "";
+    const text = tensor === undefined ? "" : firstText(tensor);
     if (this.#parts.accumulates) {
       const fresh = text.startsWith(this.#whole) ? text.slice(this.#whole.length) : text;
       this.#whole = text;
       return fresh;
     }
     const { promptText } = this.#parts;
-    const own = isFirst && response.final && promptText !== "" && text.startsWith(promptText);
-    const fresh = own ? text.slice(promptText.length) : text;
-    this.#whole += fresh;
+    const isOnly = response.final && this.#numResponses === 0;
+    const fresh = isOnly && promptText !== "" && text.startsWith(promptText) ? text.slice(promptText.length) : text;
+    if (this.#keepsWhole) this.#whole += fresh;
     return fresh;
   }
 
   #readFacts(response: InferResponse): void {
+    if (!this.#givesFacts) return;
     const int = (role: OutputRole): number | undefined =>
       firstInteger(outputOf(response, this.#parts.signature.outputs.get(role)));
     this.#numTokens = int("numOutputTokens") ?? this.#numTokens;
     this.#numPromptTokens = int("numPromptTokens") ?? this.#numPromptTokens;
     const reason = outputOf(response, this.#parts.signature.outputs.get("finishReason"));
     if (reason?.datatype !== "BYTES") return;
-    const [bytes] = bytesElements(reason);
-    const text = bytes === undefined ? "" : this.#decoder.decode(bytes);
+    const text = firstText(reason);
     if (text === "length" || text === "stop") this.#reason = text;
   }
 

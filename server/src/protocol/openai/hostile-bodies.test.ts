@@ -1,0 +1,90 @@
+/** Bodies that no client sends: every one is read or refused with an error of the API. */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { mutateJson } from "../../../../tests/support/mutate-json.ts";
+import { createRandom } from "../../../../tests/support/random.ts";
+import { ApiError } from "../api/api-error.ts";
+import type { Schema } from "../api/schema.ts";
+import { CHAT_REQUEST, type ChatRequest } from "./chat/request.ts";
+import { readTools } from "./chat/tools.ts";
+import { COMPLETION_REQUEST } from "./completion/request.ts";
+import { EMBEDDING_REQUEST } from "./embeddings.ts";
+import { textRequestOf } from "./generation-fields.ts";
+import { RERANK_REQUEST, SCORE_REQUEST } from "./score.ts";
+import { TOKENIZE_REQUEST } from "./tokenize.ts";
+
+const MUTATIONS = 4000;
+const CHAT = {
+  model: "m",
+  messages: [
+    { role: "system", content: "s" },
+    {
+      role: "user",
+      content: [
+        { type: "text", text: "t" },
+        { type: "image_url", image_url: { url: "data:;base64,AAAA" } },
+      ],
+    },
+    {
+      role: "assistant",
+      content: null,
+      tool_calls: [{ id: "c", type: "function", function: { name: "f", arguments: "{}" } }],
+    },
+    { role: "tool", tool_call_id: "c", content: "r" },
+  ],
+  tools: [{ type: "function", function: { name: "f", parameters: { type: "object" } } }],
+  tool_choice: { type: "function", function: { name: "f" } },
+  response_format: { type: "json_schema", json_schema: { name: "n", schema: { type: "object" } } },
+  stop: ["a"],
+  logit_bias: { "1": 2 },
+  seed: 1,
+  n: 2,
+  stream_options: { include_usage: true },
+};
+
+type Case = readonly [name: string, body: unknown, read: (body: unknown) => void];
+
+const reader =
+  (schema: Schema<unknown>) =>
+  (body: unknown): void =>
+    void schema.read(body, "");
+
+function readChat(body: unknown): void {
+  const chat: ChatRequest = CHAT_REQUEST.read(body, "");
+  readTools(chat);
+  textRequestOf(chat);
+}
+
+const CASES: readonly Case[] = [
+  ["chat", CHAT, readChat],
+  ["completion", { model: "m", prompt: ["a", "b"], echo: true, logprobs: 2, suffix: "s" }, reader(COMPLETION_REQUEST)],
+  ["embedding", { model: "m", input: [[1, 2], [3]], dimensions: 4 }, reader(EMBEDDING_REQUEST)],
+  ["rerank", { model: "m", query: "q", documents: ["a", { text: "b" }], top_n: 1 }, reader(RERANK_REQUEST)],
+  ["score", { model: "m", text_1: "a", text_2: ["b"] }, reader(SCORE_REQUEST)],
+  ["tokenize", { model: "m", messages: [{ role: "user", content: "c" }] }, reader(TOKENIZE_REQUEST)],
+];
+
+for (const [name, body, read] of CASES) {
+  test(`${MUTATIONS} broken bodies of a ${name} are read or refused by name`, () => {
+    const random = createRandom(name.length);
+    const text = JSON.stringify(body);
+    let refused = 0;
+    for (let i = 0; i < MUTATIONS; i++) {
+      const broken = mutateJson(text, random).toString();
+      let value: unknown;
+      try {
+        value = JSON.parse(broken);
+      } catch {
+        continue; // refused before any schema
+      }
+      try {
+        read(value);
+      } catch (error) {
+        assert.ok(error instanceof ApiError, `${String(error)}: ${broken}`);
+        refused += 1;
+      }
+    }
+    assert.ok(refused > 0);
+    assert.equal(Reflect.get({}, "polluted"), undefined);
+  });
+}
