@@ -1,7 +1,7 @@
 // Finds the last token that top-k and top-p keep. A histogram of distances to the best score holds counts and masses in
-// integers, so that results do not depend on thread order; it spans the scores of the row, so that flat and peaked rows
-// fill its bins alike. The bin in which the cut falls is put in order, or looked at closer. Bound by the bytes of the
-// logits: one reading for each histogram and one for the bin.
+// integers, so that results do not depend on thread order. It spans the scores of the row, so that flat and peaked rows
+// fill its bins alike. The bin of the cut is sorted, or divided again. Bound by the bytes of the logits: one reading for
+// each histogram and one for the bin.
 // Source: top-k (Fan et al. 2018), nucleus sampling (Holtzman et al. 2019), radix selection (Alabi et al. 2012).
 #pragma once
 #include "sample-row.cuh"

@@ -62,8 +62,8 @@ __device__ __forceinline__ u64 evict_last_policy() {
   return policy;
 }
 
-// A rectangle from byte `x` of row `y` on, to lines of shared memory in the order of the matrix units: groups of eight
-// lines, the pieces of 16 bytes changed over by the number of the line.
+// Loads a rectangle from byte `x` of row `y` on into lines of shared memory, with the swizzle of the matrix units:
+// groups of eight lines, 16-byte pieces XORed with the line number.
 __device__ __forceinline__ void tma_load_2d(u32 to, const TensorMap& table, int x, int y, u32 barrier, u64 policy) {
   asm volatile(
       "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint [%0], [%1, {%2, %3}], [%4], %5;" ::"r"(to),

@@ -1,8 +1,8 @@
 /**
- * Reference of weight-only quantization, per block of 32: the stored bytes and their values. q8_0 is a scale and 32
- * signed bytes; q4_1 a scale, a minimum and 32 nibbles; q4_0 a scale and 32 nibbles less 8. Byte i of the nibbles holds
- * element i in its lower half and element i + 16 in its upper half. Source: ggml-common.h, block_q8_0, block_q4_0 and
- * block_q4_1.
+ * Reference of weight-only quantization, per block of 32: the stored bytes and their values.
+ * q8_0: a scale and 32 signed bytes. q4_1: a scale, a minimum and 32 nibbles. q4_0: a scale and 32 nibbles less 8. Byte
+ * i of the nibbles holds element i in its lower half and element i + 16 in its upper half.
+ * Source: ggml-common.h, block_q8_0, block_q4_0 and block_q4_1.
  */
 import { fp16ToNumber, numberToFp16 } from "../../src/core/fp16.ts";
 

@@ -1,12 +1,12 @@
 """Inputs that lie in a client's shared memory, mapped and not copied.
 
-Every input gets a mapping of its own, and a private one: what the model writes stays in this process, and what it wrote
-is gone with the mapping. A model may keep an array for longer than its request, and the client may then use its memory
-for something else: so `settle` gives what is still looked at pages of its own when the request ends.
+Every input gets a private mapping of its own: the model's writes stay in this process, and go with the mapping. A model may
+keep an array for longer than its request, and the client may then reuse its memory. So `settle` gives arrays that are still
+referenced pages of their own when the request ends.
 
 A client that makes its object shorter takes the pages away, and the system answers their next access with SIGBUS, which
-would end the process and everybody's requests. So the signal is caught here: zeros take the place of what is gone, and only
-the request that has brought the memory fails.
+would end the process and all its requests. So the signal is caught here: zeros replace the lost pages, and only the request
+that brought the memory fails.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 /**
- * Writes JSON (RFC 8259) in the style of RapidJSON's Writer, which Triton uses: no spaces, doubles with at least one
- * fraction digit, NaN and Infinity as bare words (kWriteNanAndInfFlag), other bytes than ASCII as they are.
+ * Writes JSON (RFC 8259) in the style of RapidJSON's Writer, which Triton uses: no spaces, and doubles with at least
+ * one fraction digit. NaN and Infinity are bare words (kWriteNanAndInfFlag). Bytes other than ASCII stay as they are.
  */
 import { FloatDigits } from "../numbers/float-digits.ts";
 import { FloatKernelBackoff } from "../numbers/float-kernel-backoff.ts";

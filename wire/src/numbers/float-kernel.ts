@@ -43,8 +43,8 @@ export class FloatKernel {
   }
 
   /**
-   * Reads a comma and a number again and again from `at` on, and stores up to `room` floats from `target[first]` on.
-   * @returns the number of floats; it stopped at `end`, in front of another form of number or of an error
+   * Reads pairs of a comma and a number from `at` on, and stores up to `room` floats from `target[first]` on. It stops
+   * at `end`, or before another form of number or an error. @returns the number of floats
    */
   read(bytes: Uint8Array, at: number, target: Float32Array, first: number, room: number): number {
     const isInPlace = bytes.buffer === this.#buffer;

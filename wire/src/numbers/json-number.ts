@@ -1,8 +1,8 @@
 /**
- * Reads one JSON number (RFC 8259, section 6) and converts it, without a string where that is exact. The fast path of
- * W. Clinger, "How to Read Floating Point Numbers Accurately" (Clinger 1990): up to 15 digits and a power of ten up to
- * 10^22 are exact doubles, so that one multiplication or division rounds correctly. All other numbers go through
- * `Number(text)`. Knows no tensors.
+ * Reads one JSON number (RFC 8259, section 6) and converts it, without a string if that is exact. The fast path is that
+ * of W. Clinger, "How to Read Floating Point Numbers Accurately" (1990). Up to 15 digits and a power of ten up to 10^22
+ * are exact doubles, so one multiplication or division rounds correctly. All other numbers go through `Number(text)`.
+ * Knows no tensors.
  */
 import { JSON_REASON, JsonSyntaxError } from "../json/error.ts";
 import { decodeUtf8 } from "../utf8.ts";
@@ -99,8 +99,9 @@ export class JsonNumber {
   }
 
   /**
-   * A double that rounds to the correct float. Up to 19 digits give an error of a few ulps, which matters only near the middle
-   * of two floats: there, and for subnormal floats, the conversion is exact (the Bellerophon test, Clinger 1990).
+   * A double that rounds to the correct float. Up to 19 digits give an error of a few ulps, which matters only near the
+   * middle of two floats. There, and for subnormal floats, the conversion is exact (the Bellerophon test, Clinger
+   * 1990).
    */
   toFloat(): number {
     const power = this.#exponent;

@@ -54,8 +54,8 @@ export class AnswerMemory implements Disposable {
   }
 
   /**
-   * The data of a region that the process hands over, and the function that returns it once no reader is left. @throws
-   * RangeError when the region does not exist or is leased already
+   * The data of a region that the process hands over, and the function that returns it once no reader is left.
+   * @throws RangeError when the region does not exist or is leased already
    */
   take(offset: number, capacity: number, byteLength: number): { data: Uint8Array; release: () => void } {
     const isInside = offset >= 0 && byteLength >= 0 && byteLength <= capacity && offset + capacity <= this.byteLength;

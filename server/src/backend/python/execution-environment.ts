@@ -1,6 +1,6 @@
 /**
- * The environment that a model names for itself: a folder with an interpreter, or an archive of one, which is unpacked once
- * and kept for as long as the archive stays the same. Knows no model and no process.
+ * The environment that a model names for itself: a folder with an interpreter, or an archive of one. An archive is
+ * unpacked once, and kept as long as it stays the same. Knows no model and no process.
  */
 import { createHash } from "node:crypto";
 import { existsSync } from "node:fs";

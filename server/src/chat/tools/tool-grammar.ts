@@ -1,6 +1,6 @@
 /**
- * The grammar of an answer with tools, as a structural tag of xgrammar: text is free until a call begins; from there on the form of
- * the call and the schema of its arguments hold. Source: xgrammar's documentation, "Structural Tag".
+ * The grammar of an answer with tools, as a structural tag of xgrammar. Text is free until a call begins; from there on
+ * the form of the call and the schema of its arguments hold. Source: xgrammar's documentation, "Structural Tag".
  */
 import type { ChatTool, OutputGuide, ToolChoice } from "../chat-contract.ts";
 import type { CallForm, NamedJsonForm, ParametersForm, ToolRow } from "./tool-row.ts";

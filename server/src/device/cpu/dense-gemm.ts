@@ -1,5 +1,5 @@
 /**
- * GEMMs of many rows with f32 matrices, computed by ONNX Runtime as nodes of ggml's graphs: its blocks of rows are two
+ * GEMMs of many rows with f32 matrices, computed by ONNX Runtime as nodes of ggml's graphs. Its blocks of rows are two
  * to three times as fast as ggml's, and its single rows slower. It knows no op and no model.
  */
 import { type Address, type Callback, callback } from "../../native/ffi.ts";

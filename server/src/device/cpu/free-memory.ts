@@ -1,7 +1,7 @@
 /**
- * How much memory this process may still take: what the machine has free, unless the system grants it less. Copies of
- * files in memory count as used in the figures of a control group, but are released when memory is needed: a model that was
- * just read, or served before, must not look as if it filled the memory.
+ * Memory that this process may still take: the machine's free memory, unless the system grants it less. Figures of a
+ * control group count cached files as used, but they are released when memory is needed. A model that was just read, or
+ * served before, must not look as if it filled the memory.
  */
 import { readFileSync } from "node:fs";
 import { freemem } from "node:os";

@@ -1,6 +1,6 @@
 /**
- * Which kind of memory serves a matrix best that is only ever multiplied with. ggml offers kinds that lay blocks out for
- * the vector units of this processor when a matrix is written; such a matrix is written whole and never read back.
+ * Chooses the kind of memory for a matrix that is only a GEMM operand. ggml offers kinds that pack blocks for this
+ * processor's vector units when a matrix is written. Such a matrix is written whole and never read back.
  */
 import type { Address } from "../../native/ffi.ts";
 import { expectAddress, GGML_TYPES, type Ggml } from "../../native/ggml/ggml.ts";

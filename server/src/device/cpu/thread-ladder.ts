@@ -1,10 +1,10 @@
 /**
- * Decides how many threads compute the next graph. All of them, as long as they run: but each of a graph's nodes waits for
- * the slowest thread, so that where other programs hold the processors, or the system grants fewer than it shows, fewer
+ * Decides how many threads compute the next graph. All of them is best while all run. But each node of a graph waits
+ * for the slowest thread. If other programs hold the processors, or the system grants fewer than it shows, fewer
  * threads are many times faster. Pure: times in, numbers out.
  *
- * Graphs compare within a size class only. Fewer threads are tried when a class has become much slower than its best, and
- * once early on in case it always was; more are tried again from time to time.
+ * Graphs compare within a size class only. Fewer threads are tried when a class has become much slower than its best,
+ * and once early on in case it always was; more are tried again from time to time.
  */
 
 /** Times of one class with one number of threads. */

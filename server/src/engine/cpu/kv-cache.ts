@@ -1,7 +1,7 @@
 /**
- * Memory of keys and values on the CPU device: per layer the blocks that attention reads, and behind them a host KV cache
- * of the same form. Both are RAM here, pages of which the system commits when they are first written; what a device of its
- * own memory would keep in the host's is kept apart, so that the engine drives both alike.
+ * Memory of keys and values on the CPU device: per layer the blocks that attention reads, and behind them a host KV
+ * cache of the same form. Both are RAM here, whose pages the system commits at the first write. They are kept apart, so
+ * that the engine drives the CPU and a GPU alike.
  */
 
 import { CpuBuffer } from "../../device/cpu/cpu-buffer.ts";

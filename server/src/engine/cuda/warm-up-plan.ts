@@ -1,6 +1,7 @@
 /**
- * Which steps a runner makes before its engine is ready, so that none of them is the first of its kind when a request waits:
- * prompts of each size to which GEMMs are padded, and decode steps of each recorded batch size and context. Pure.
+ * Chooses the steps that a runner makes before its engine is ready. No request then waits for the first step of its
+ * kind. There are prompts of each size to which GEMMs are padded, and decode steps of each recorded batch size and
+ * context. Pure.
  */
 import { gemmRows } from "../../device/cuda/dense-gemm.ts";
 import type { StepInput, TokenChoice } from "../step-runner.ts";
@@ -116,8 +117,8 @@ function contextRoom({ blockSize, numBlocks, maxPositions, maxSequences }: WarmU
 }
 
 /**
- * The step itself. Blocks from 0 on are the context of all sequences: a prompt writes them, and each decoding sequence has a
- * block of its own behind them, so that nothing is read that was not written.
+ * The step itself. Blocks from 0 on are the context of all sequences, and a prompt writes them. Each decoding sequence
+ * has a block of its own behind them, so every block is written before it is read.
  */
 export function warmUpInput(step: WarmUpStep, { blockSize, numBlocks }: WarmUpBounds): StepInput {
   const { numDecoding, contextBlocks, promptTokens, promptStart } = step;

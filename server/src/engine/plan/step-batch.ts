@@ -33,8 +33,8 @@ export class StepBatch {
   }
 
   /**
-   * Row indices in plan order: the wanted prompt rows; then, for a sequence that is fully computed after this step, its
-   * last row (unless it is a prompt row already) and the rows of its drafts.
+   * Row indices in plan order: first the requested prompt rows. A sequence that is fully computed after this step adds
+   * its last row (unless it is a prompt row already) and the rows of its draft tokens.
    */
   fill(plan: StepShares): StepInput {
     const numTokens = plan.queryLengths.reduce((sum, length) => sum + length, 0);

@@ -207,8 +207,8 @@ export class StepPlanner {
   }
 
   /**
-   * "short": blocks ran short, so that nothing new may be admitted in this step. "again": a whole beam search gave up its
-   * blocks, parts of which may stand in the plan, so the plan must be made once more; blocks held for it stay held.
+   * "short": blocks ran short, so nothing new may be admitted in this step. "again": a beam search gave up its blocks,
+   * and parts of it may be in the plan, so the plan must be made again. Blocks held for it stay held.
    */
   #planRunning(): "all" | "short" | "again" {
     this.#clearPlan();

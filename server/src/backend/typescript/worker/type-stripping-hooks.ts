@@ -1,6 +1,6 @@
 /**
- * Node's loader hooks for the thread of a model: files in TypeScript are taken as modules without their types, and found as editors
- * find them, by "./util" and "./util.js" as well as by "./util.ts".
+ * Node's loader hooks for the thread of a model. TypeScript files are loaded as modules without their types. They are
+ * found as editors find them, by "./util" and "./util.js" as well as by "./util.ts".
  */
 import { readFile } from "node:fs/promises";
 import { fileURLToPath } from "node:url";

@@ -186,8 +186,9 @@ class GenerateRequest {
 }
 
 /**
- * Fills the model's shape with `count` elements from the right: fixed dimensions divide it, the innermost open one takes
- * the rest, further open ones become 1. @throws ServerError when something is left over
+ * Fills the model's shape with `count` elements from the right. Fixed dimensions divide the count, the innermost open
+ * one takes the rest, and further open ones become 1.
+ * @throws ServerError when something is left over
  */
 export function generateShape(input: TensorMetadata, count: number): number[] {
   const shape = [...input.shape];
