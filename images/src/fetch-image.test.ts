@@ -7,7 +7,7 @@ import type { AddressInfo } from "node:net";
 import { after, before, beforeEach, mock, test } from "node:test";
 import { fetchImage } from "./fetch-image.ts";
 
-const RULES = { reach: "public", hosts: new Set<string>(), timeoutMs: 400 } as const;
+const RULES = { reach: "public", hosts: new Set<string>(), timeoutMs: 60_000 } as const;
 /** Public by its number, and given back to the registry: nothing answers there. */
 const NOBODY = { address: "3ffe::1", family: 6 };
 const LOOPBACK = { address: "127.0.0.1", family: 4 };

@@ -7,6 +7,7 @@ import { lookup as resolveName } from "node:dns";
 import { type ClientRequest, request as httpRequest, type IncomingMessage } from "node:http";
 import { request as httpsRequest } from "node:https";
 import { isIP, type LookupFunction } from "node:net";
+import { BoundedSignal } from "@nereid/server/core/bounded-signal";
 import { MAX_IMAGE_BYTES } from "@nereid/server/core/limits";
 import { invalidArgument, ServerError } from "@nereid/server/core/server-error";
 import { isPublicAddress } from "./public-address.ts";
@@ -27,14 +28,16 @@ export async function fetchImage(
   rules: FetchRules,
   signal: AbortSignal,
 ): Promise<Uint8Array<ArrayBuffer>> {
-  const bounded = AbortSignal.any([signal, AbortSignal.timeout(rules.timeoutMs)]);
+  const bounded = new BoundedSignal(signal, rules.timeoutMs);
   try {
-    return await fetchOnce(address, rules, bounded);
+    return await fetchOnce(address, rules, bounded.signal);
   } catch (error) {
     if (signal.aborted) throw new ServerError("cancelled", "Request was cancelled");
     if (error instanceof ServerError) throw error;
-    const why = bounded.aborted ? `did not arrive within ${rules.timeoutMs} ms` : "could not be fetched";
+    const why = bounded.signal.aborted ? `did not arrive within ${rules.timeoutMs} ms` : "could not be fetched";
     throw new ServerError("unavailable", why, { cause: error });
+  } finally {
+    bounded.clear();
   }
 }
 

@@ -5,6 +5,7 @@
 
 import { setTimeout as sleep } from "node:timers/promises";
 import { backoffMs } from "../../core/backoff.ts";
+import { BoundedSignal } from "../../core/bounded-signal.ts";
 import type { Logger } from "../log.ts";
 import type { OtlpSettings } from "./otlp-settings.ts";
 import type { OtlpSpan } from "./otlp-spans.ts";
@@ -94,8 +95,9 @@ export class OtlpExporter {
   }
 
   async #tryOnce(body: string): Promise<"taken" | { readonly fault: string; readonly isPassing: boolean }> {
+    const bounded = new BoundedSignal(this.#closing.signal, TRY_TIMEOUT_MS);
+    const { signal } = bounded;
     try {
-      const signal = AbortSignal.any([this.#closing.signal, AbortSignal.timeout(TRY_TIMEOUT_MS)]);
       const headers = { "content-type": "application/json" };
       const response = await this.#fetch(this.#settings.url, { method: "POST", headers, body, signal });
       await response.body?.cancel();
@@ -103,6 +105,8 @@ export class OtlpExporter {
       return { fault: `answered ${response.status}`, isPassing: TRANSIENT_STATUSES.has(response.status) };
     } catch (error) {
       return { fault: `could not be reached: ${reasonOf(error)}`, isPassing: true };
+    } finally {
+      bounded.clear();
     }
   }
 
