@@ -3,11 +3,13 @@ import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fakeConfig, fakeInput, fakeOutput } from "../../../../tests/fakes/model-config.ts";
 import { collect, fakeRequest, int32 } from "../../../../tests/fakes/requests.ts";
+import { VirtualClock } from "../../../../tests/scheduling/virtual-clock.ts";
 import type { Batch, ModelInstance } from "../../backend/backend.ts";
 import type { ModelConfig, ModelDynamicBatching } from "../../core/model-config.ts";
 import { signatureOf } from "../../core/model-signature.ts";
 import { ServerError } from "../../core/server-error.ts";
 import { DEFAULT_LOG_SETTINGS, ServerLog } from "../../observe/log.ts";
+import { type Clock, SYSTEM_CLOCK } from "../clock.ts";
 import { StatisticsCounter } from "../model-statistics.ts";
 import { ScheduledRequest } from "../scheduled-request.ts";
 import { BatchScheduler } from "./batch-scheduler.ts";
@@ -57,7 +59,7 @@ class GatedInstance implements ModelInstance {
   }
 }
 
-function setUp(changes: Partial<ModelConfig>, instances: readonly ModelInstance[]) {
+function setUp(changes: Partial<ModelConfig>, instances: readonly ModelInstance[], clock: Clock = SYSTEM_CLOCK) {
   const config = fakeConfig({
     max_batch_size: 4,
     input: [fakeInput("X", [1])],
@@ -66,8 +68,8 @@ function setUp(changes: Partial<ModelConfig>, instances: readonly ModelInstance[
   });
   const statistics = new StatisticsCounter();
   const signature = signatureOf(config);
-  const scheduler = new BatchScheduler({ config, signature, instances, statistics, log: SILENT });
-  const context = { signature, version: "1", statistics, decoupled: false, reshapesOutputs: false };
+  const scheduler = new BatchScheduler({ config, signature, instances, statistics, log: SILENT, clock });
+  const context = { signature, version: "1", statistics, decoupled: false, reshapesOutputs: false, clock };
   const send = (value: number, request: Partial<Parameters<typeof fakeRequest>[1]> = {}) => {
     const scheduled = new ScheduledRequest(fakeRequest([int32("X", [1, 1], [value])], request), 1, context);
     scheduler.enqueue(scheduled);
@@ -140,14 +142,23 @@ test("BatchScheduler refuses at a full queue and answers a request whose time in
     max_queue_size: 1,
   } as const;
   const instance = new GatedInstance();
-  const { send, statistics } = setUp({ dynamic_batching: { ...BATCHING, default_queue_policy: policy } }, [instance]);
+  // On the system's clock a pause of 2 ms between two lines would end the first request in the queue too.
+  const clock = new VirtualClock();
+  const batching = { ...BATCHING, default_queue_policy: policy };
+  const { send, statistics } = setUp({ dynamic_batching: batching }, [instance], clock);
   const first = collect(send(1).stream);
   const late = collect(send(2).stream);
   assert.throws(() => send(3, { id: "x" }), {
     code: "unavailable",
     message: "[request id: x] Exceeds maximum queue size",
   });
-  await assert.rejects(late, { code: "unavailable", message: "Request timeout expired", reason: "REJECTED" });
+  const rejected = assert.rejects(late, {
+    code: "unavailable",
+    message: "Request timeout expired",
+    reason: "REJECTED",
+  });
+  while (clock.step());
+  await rejected;
   instance.open();
   await first;
   assert.equal(statistics.failures.REJECTED, 2);
