@@ -35,6 +35,8 @@ const MAX_CONTEXT_TOKENS = 8192;
 /** Smallest number of blocks that a recorded step is made for. */
 const FIRST_CONTEXT_BLOCKS = 16;
 const MIXED_SEQUENCES = [1, 8];
+/** Graphs take memory of the device, some megabytes each. */
+const MAX_GRAPHS = 96;
 const TOKEN = 1;
 
 /** The most useful first: what comes behind is made later when the time runs out. */
@@ -53,7 +55,9 @@ export function planWarmUp(bounds: WarmUpBounds): readonly WarmUpStep[] {
     ...batches.map((size) => decodeStep(size, first)),
     ...mixedSteps(batches, longestPrompt, maxTokens),
     ...fillSteps(Math.max(longestPrompt, first * bounds.blockSize), last * bounds.blockSize, maxTokens),
-    ...more.flatMap((context) => batches.map((size) => decodeStep(size, context))),
+    ...more
+      .flatMap((context) => batches.map((size) => decodeStep(size, context)))
+      .slice(0, Math.max(0, MAX_GRAPHS - batches.length)),
     ...others.map((size) => promptStep(size, true)),
   ];
 }
