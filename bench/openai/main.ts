@@ -22,7 +22,7 @@ const { values: flags } = parseArgs({
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));
 const MODELS = [`${ROOT}examples/model_repository`, fileURLToPath(new URL("model_repository", import.meta.url))];
 const PROMPT = "What is the first computer?";
-const ROUNDS = 3;
+const ROUNDS = 5;
 const WARM_UP_MS = 1500;
 
 interface Row {

@@ -21,6 +21,9 @@ export interface ChatEventOptions {
 
 interface StreamedChoice {
   readonly choice: ChatChoice;
+  /** An event of a text alone, in front of the text and behind it: most events are one. */
+  readonly before: string;
+  readonly after: string;
   /** Scores of tokens whose text is held back. */
   scores: TokenScore[];
   hasBegun: boolean;
@@ -35,8 +38,11 @@ export class ChatEvents implements EventWriter {
   constructor(options: ChatEventOptions) {
     this.#options = options;
     this.#usage = new UsageSum(options.numChoices);
-    this.#choices = Array.from({ length: options.numChoices }, () => ({
+    const usage = options.includesUsage ? ',"usage":null' : "";
+    this.#choices = Array.from({ length: options.numChoices }, (_, index) => ({
       choice: new ChatChoice(options.openParser()),
+      before: flat(`data: ${options.head},"choices":[{"index":${index},"delta":{"content":`),
+      after: flat(`},"logprobs":null,"finish_reason":null}]${usage}}\n\n`),
       scores: [],
       hasBegun: false,
     }));
@@ -66,6 +72,10 @@ export class ChatEvents implements EventWriter {
   #deltas(streamed: StreamedChoice, index: number, { deltas }: ChoiceStep): string {
     let events = "";
     for (const delta of deltas) {
+      if (delta.type === "text" && streamed.scores.length === 0 && !this.#options.usageInEach) {
+        events += streamed.before + JSON.stringify(delta.text) + streamed.after;
+        continue;
+      }
       const text = this.#delta(delta);
       if (text === "") continue;
       events += this.#event(index, text, this.#takeScores(streamed), "null");
@@ -112,4 +122,9 @@ export class ChatEvents implements EventWriter {
     if (!this.#options.usageInEach) return ',"usage":null';
     return `,"usage":${JSON.stringify(this.#usage.value() ?? null)}`;
   }
+}
+
+/** One piece of memory: a text that was put together is walked anew with each event that it becomes part of. */
+function flat(text: string): string {
+  return Buffer.from(text).toString();
 }
