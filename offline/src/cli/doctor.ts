@@ -3,8 +3,8 @@ import process from "node:process";
 import { type CommandSyntax, type FlagTable, UsageError } from "@nereid/server/cli/arguments";
 import { runCommand } from "@nereid/server/cli/run-command";
 import { machineGpuLines } from "../build/machine-gpus.ts";
-import { type Diagnosis, diagnose } from "../repository/doctor.ts";
-import { findingText } from "../repository/finding.ts";
+import { type Diagnosis, diagnose } from "../repository/check/doctor.ts";
+import { findingText } from "../repository/check/finding.ts";
 
 const FLAGS = {
   "model-repository": {

@@ -3,7 +3,7 @@
 import { type CommandSyntax, type FlagTable, UsageError } from "@nereid/server/cli/arguments";
 import { runCommand } from "@nereid/server/cli/run-command";
 import { requirePackage } from "@nereid/server/packages/optional-package";
-import { copyTemplates, initRepository } from "../repository/init-repo.ts";
+import { copyTemplates, initRepository } from "../repository/create/init-repo.ts";
 import { parseTemplateValues } from "../template/template-values.ts";
 
 const DEFAULT_BATCH_SIZE = 64;
@@ -69,7 +69,7 @@ const SYNTAX: CommandSyntax<typeof FLAGS> = {
 
 /** The vision encoder is exported by a package of its own. */
 async function loadVisionInit(): Promise<typeof initRepository> {
-  const load = () => import("../repository/init-vision.ts");
+  const load = () => import("../repository/create/init-vision.ts");
   return (await requirePackage("@nereid/onnx-tools", "init-repo --images", load)).initVisionRepository;
 }
 

@@ -8,8 +8,8 @@ import { type Arguments, type CommandSyntax, type FlagTable, UsageError } from "
 import { parseOrReport, reportUsage } from "@nereid/server/cli/run-command";
 import { serve } from "@nereid/server/cli/serve";
 import { Reporter } from "@nereid/server/files/progress";
-import { diagnose } from "../repository/doctor.ts";
-import { findingText } from "../repository/finding.ts";
+import { diagnose } from "../repository/check/doctor.ts";
+import { findingText } from "../repository/check/finding.ts";
 
 const MAX_PORT = 65_535;
 const MAX_RANKS = 1024;

@@ -2,7 +2,7 @@
 import { dirname } from "node:path";
 import { type CommandSyntax, type FlagTable, UsageError } from "@nereid/server/cli/arguments";
 import { runCommand } from "@nereid/server/cli/run-command";
-import { MODEL_KINDS, newModel } from "../repository/new-model.ts";
+import { MODEL_KINDS, newModel } from "../repository/typescript/new-model.ts";
 
 const FLAGS = {
   kind: {

@@ -2,7 +2,7 @@
 
 import { type CommandSyntax, type FlagTable, UsageError } from "@nereid/server/cli/arguments";
 import { runCommand } from "@nereid/server/cli/run-command";
-import { writeTypes } from "../repository/write-types.ts";
+import { writeTypes } from "../repository/typescript/write-types.ts";
 
 const FLAGS = {} as const satisfies FlagTable;
 

@@ -6,11 +6,11 @@ import { join } from "node:path";
 import { after, afterEach, before, beforeEach, test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { Reporter } from "@nereid/server/files/progress";
+import { initRepository } from "../create/init-repo.ts";
 import { type Diagnosis, diagnose } from "./doctor.ts";
 import type { Finding } from "./finding.ts";
-import { initRepository } from "./init-repo.ts";
 
-const EXAMPLES = fileURLToPath(new URL("../../../examples", import.meta.url));
+const EXAMPLES = fileURLToPath(new URL("../../../../examples", import.meta.url));
 const MODEL = join(EXAMPLES, "nereid-tiny", "language_model");
 const silent = { write: () => true };
 const reporter = new Reporter({ mode: "quiet", command: "doctor", stderr: silent, stdout: silent });

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { cpSync, existsSync, mkdirSync, readdirSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
-import { diagnose } from "./doctor.ts";
+import { diagnose } from "../check/doctor.ts";
 import { copyTemplates, type InitOptions, type InitResult, initRepository } from "./init-repo.ts";
 import { TEMPLATE_MODELS } from "./template-folder.ts";
 import { TEXT_MODEL as MODEL, reporter, signal, temporaryRepository } from "./temporary-repository.test-support.ts";

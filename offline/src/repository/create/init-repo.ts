@@ -6,9 +6,9 @@ import { join, resolve } from "node:path";
 import { requireFreeBytes } from "@nereid/server/files/disk-space";
 import type { Reporter } from "@nereid/server/files/progress";
 import { ToolError } from "@nereid/server/files/tool-error";
-import { openDecoder } from "../checkpoint/convert-checkpoint.ts";
-import { findPlaceholders } from "../template/template-text.ts";
-import type { Finding } from "./finding.ts";
+import { openDecoder } from "../../checkpoint/convert-checkpoint.ts";
+import { findPlaceholders } from "../../template/template-text.ts";
+import type { Finding } from "../check/finding.ts";
 import {
   copyAll,
   examine,

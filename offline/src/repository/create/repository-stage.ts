@@ -5,8 +5,8 @@ import { basename, dirname, join, resolve } from "node:path";
 import { type AtomicFolder, moveFolder, openAtomicFolder } from "@nereid/server/files/atomic-output";
 import type { Reporter } from "@nereid/server/files/progress";
 import { ToolError } from "@nereid/server/files/tool-error";
-import { diagnose } from "./doctor.ts";
-import { type Finding, findingText } from "./finding.ts";
+import { diagnose } from "../check/doctor.ts";
+import { type Finding, findingText } from "../check/finding.ts";
 
 export interface StageTools {
   readonly reporter: Reporter;

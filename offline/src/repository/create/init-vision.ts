@@ -8,7 +8,7 @@ import { exportOnnx } from "@nereid/onnx-tools/export-onnx";
 import { requireFreeBytes } from "@nereid/server/files/disk-space";
 import { ToolError } from "@nereid/server/files/tool-error";
 import { readHfConfig } from "@nereid/server/formats/hf/config";
-import { openDecoder } from "../checkpoint/convert-checkpoint.ts";
+import { openDecoder } from "../../checkpoint/convert-checkpoint.ts";
 import type { InitOptions, InitResult } from "./init-repo.ts";
 import {
   copyAll,

@@ -13,7 +13,7 @@ interface Beginning {
   readonly code: string;
 }
 
-const IMPORT = 'import type { Model } from "../model-types.d.ts";\n';
+const IMPORT = 'import type { Model } from "../../model-types.d.ts";\n';
 
 const BEGINNINGS: Readonly<Record<ModelKind, Beginning>> = {
   plain: {

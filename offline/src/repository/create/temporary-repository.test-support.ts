@@ -8,7 +8,7 @@ import { Reporter } from "@nereid/server/files/progress";
 import type { InitOptions } from "./init-repo.ts";
 
 export const TEXT_MODEL: string = fileURLToPath(
-  new URL("../../../examples/nereid-tiny/language_model", import.meta.url),
+  new URL("../../../../examples/nereid-tiny/language_model", import.meta.url),
 );
 const silent = { write: () => true };
 export const reporter: Reporter = new Reporter({ mode: "quiet", command: "init-repo", stderr: silent, stdout: silent });

@@ -3,13 +3,13 @@ import { copyFileSync, cpSync, existsSync, readdirSync, renameSync, rmSync } fro
 import { join } from "node:path";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
-import { diagnose } from "./doctor.ts";
+import { diagnose } from "../check/doctor.ts";
 import type { InitOptions, InitResult } from "./init-repo.ts";
 import { initVisionRepository } from "./init-vision.ts";
 import { reporter, signal, TEXT_MODEL, temporaryRepository } from "./temporary-repository.test-support.ts";
 import { VISION_MODELS } from "./vision-names.ts";
 
-const MODELS = fileURLToPath(new URL("../../../tests/vision/", import.meta.url));
+const MODELS = fileURLToPath(new URL("../../../../tests/vision/", import.meta.url));
 const bed = temporaryRepository();
 
 /** A model of tests/vision with what a folder of the hub has beside it. */

@@ -5,8 +5,8 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { writeFileAtomically } from "@nereid/server/files/atomic-output";
 import { ToolError } from "@nereid/server/files/tool-error";
-import { examineModel } from "./examined-model.ts";
-import { findingText } from "./finding.ts";
+import { examineModel } from "../check/examined-model.ts";
+import { findingText } from "../check/finding.ts";
 import { modelTypes, TYPES_FILE } from "./model-types.ts";
 
 export interface WrittenTypes {

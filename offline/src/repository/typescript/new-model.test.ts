@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 import { stripTypes } from "@nereid/server/backend/typescript/worker/strip-types";
-import { examineModel } from "./examined-model.ts";
+import { examineModel } from "../check/examined-model.ts";
 import { MODEL_KINDS, newModel } from "./new-model.ts";
 
 for (const kind of MODEL_KINDS) {

@@ -1,5 +1,5 @@
 /** Values for a new repository's placeholders: settings of one model, and defaults for all else. Pure. */
-import { fillPlaceholders, findPlaceholders } from "../template/template-text.ts";
+import { fillPlaceholders, findPlaceholders } from "../../template/template-text.ts";
 
 export interface RepositorySettings {
   readonly engineDir: string;
