@@ -1,12 +1,9 @@
 /** Fails when a file imports something its layer may not see. Rules: layers.json. No dependencies. */
 import { existsSync, readdirSync, readFileSync } from "node:fs";
-import { dirname, join } from "node:path";
 import process from "node:process";
+import { importedPath, importsOf } from "./import-graph.ts";
 
-const IMPORT = /(?:^|[\s;])(?:import|export)\b[^"';]*?from\s*["']([^"']+)["']|\bimport\s*\(?\s*["']([^"']+)["']/g;
 const PACKAGES = ["wire", "client", "server", "object-stores", "images", "retrieval", "onnx-tools", "offline", "web"];
-/** `@nereid/<package>/<module>`: a module of another package of this workspace. */
-const WORKSPACE_MODULE = /^@nereid\/([^/]+)\/(.+)$/;
 const layers: Record<string, string[]> = JSON.parse(readFileSync(new URL("layers.json", import.meta.url), "utf8"));
 const folders = Object.keys(layers).sort((a, b) => b.length - a.length); // longest match wins
 
@@ -26,14 +23,9 @@ function targetOf(file: string, specifier: string): string {
 
 /** The file in this workspace, or undefined for a package from elsewhere. */
 function pathOf(file: string, specifier: string): string | undefined {
-  if (specifier.startsWith(".")) {
-    const path = join(dirname(file), specifier);
-    // AssemblyScript's imports have no extension.
-    return existsSync(`${path}.ts`) ? `${path}.ts` : path;
-  }
-  const [, name, module] = WORKSPACE_MODULE.exec(specifier) ?? [];
-  if (name === undefined || module === undefined) return undefined;
-  return module.startsWith("kernels/") ? `${name}/${module}.ts` : `${name}/src/${module}.ts`;
+  const path = importedPath(file, specifier);
+  // AssemblyScript's imports have no extension.
+  return path !== undefined && existsSync(`${path}.ts`) ? `${path}.ts` : path;
 }
 
 function isAllowed(layer: string, target: string): boolean {
@@ -55,8 +47,8 @@ function sourceFiles(): string[] {
 function problemsOf(file: string): string[] {
   const layer = layerOf(file);
   if (layer === undefined) return [`${file}: in no layer; add its folder to layers.json`];
-  return [...readFileSync(file, "utf8").matchAll(IMPORT)]
-    .map(([, from, bare]) => targetOf(file, from ?? bare ?? ""))
+  return importsOf(readFileSync(file, "utf8"))
+    .map((specifier) => targetOf(file, specifier))
     .filter((target) => !isAllowed(layer, target))
     .map((target) => `${file}: ${layer} may not import ${target}`);
 }
