@@ -21,7 +21,7 @@ COPY_BYTES = 32 * 1024
 BOOL, INT, STRING, DOUBLE = range(4)
 
 # Places of a tensor's data: behind its head, in memory shared with the server, in the stub's memory, or in a client's.
-INLINE, SHARED, LENT, CLIENT = range(4)
+INLINE, SHARED, LEASED, CLIENT = range(4)
 
 
 def text_of(value):

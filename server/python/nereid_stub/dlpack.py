@@ -65,19 +65,19 @@ _NAME = ctypes.c_char_p(b"dltensor")
 _USED_NAME = ctypes.c_char_p(b"used_dltensor")
 
 # Data of leased tensors until their deleters run, by address.
-_lent: dict = {}
+_leased: dict = {}
 
 
 @_Deleter
 def _delete(managed) -> None:
-    _lent.pop(ctypes.addressof(managed.contents), None)
+    _leased.pop(ctypes.addressof(managed.contents), None)
 
 
 @ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 def _destroy_capsule(capsule) -> None:
     # Runs while the capsule is being freed: only its address may be used.
     if _raw_is_valid(capsule, _NAME):
-        _lent.pop(_raw_pointer(capsule, _NAME), None)
+        _leased.pop(_raw_pointer(capsule, _NAME), None)
 
 
 _raw_is_valid = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_char_p)(("PyCapsule_IsValid", _api))
@@ -103,7 +103,7 @@ def export(datatype: int, shape: list, data):
     tensor.byte_offset = 0
     managed.deleter = _delete
     address = ctypes.addressof(managed)
-    _lent[address] = (managed, array, dims)
+    _leased[address] = (managed, array, dims)
     return _api.PyCapsule_New(address, _NAME, ctypes.cast(_destroy_capsule, ctypes.c_void_p))
 
 

@@ -15,7 +15,7 @@ import weakref
 
 from . import datatypes
 from .client_memory import own
-from .codec import LENT, SHARED
+from .codec import LEASED, SHARED
 
 # Smaller data travels in the message: its copies cost less than the bookkeeping. As on the server's side.
 SHARE_BYTES = 32 * 1024
@@ -146,7 +146,7 @@ class Handover:
 
     def __init__(self) -> None:
         self.answers = AnswerMemory()
-        self.may_lend = False
+        self.may_lease = False
         self._lock = threading.Lock()
         self._next = 0
         self._loans: dict = {}
@@ -154,14 +154,14 @@ class Handover:
     def of_message(self) -> "HandoverOfMessage":
         return HandoverOfMessage(self)
 
-    def lend(self, array, message: "HandoverOfMessage") -> int:
+    def lease(self, array, message: "HandoverOfMessage") -> int:
         with self._lock:
             self._next = (self._next + 1) % 2**32
             self._loans[self._next] = (array, message)
             return self._next
 
     def copied(self, numbers: list) -> None:
-        """The server has copied what was lent."""
+        """The server has copied leased memory."""
         for number in numbers:
             with self._lock:
                 _array, message = self._loans.pop(number)
@@ -172,7 +172,7 @@ class HandoverOfMessage:
     def __init__(self, handover: Handover) -> None:
         self._handover = handover
         self._count = 0
-        # Made for the first loan.
+        # Made for the first lease.
         self._copied = None
 
     def hand_over(self, data):
@@ -182,7 +182,7 @@ class HandoverOfMessage:
         place = self._handover.answers.place(data)
         if place is not None:
             return (SHARED, *place)
-        if not self._handover.may_lend:
+        if not self._handover.may_lease:
             return None
         np = datatypes.numpy()
         array = np.frombuffer(data, dtype=np.uint8)
@@ -191,7 +191,7 @@ class HandoverOfMessage:
         if self._copied is None:
             self._copied = threading.Semaphore(0)
         self._count += 1
-        return LENT, self._handover.lend(array, self), address, len(data)
+        return LEASED, self._handover.lease(array, self), address, len(data)
 
     @property
     def is_lending(self) -> bool:
@@ -201,7 +201,7 @@ class HandoverOfMessage:
         self._copied.release()
 
     def wait(self) -> None:
-        """Returns when the server has copied what was lent: then the model may change its arrays."""
+        """Returns when the server has copied leased memory: then the model may change its arrays."""
         for _ in range(self._count):
             self._copied.acquire()
 

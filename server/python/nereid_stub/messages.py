@@ -35,7 +35,7 @@ class Initialize:
         self.model_folder = reader.string()
         self.config = reader.string()
         self.decoupled = reader.u8() == 1
-        self.may_lend = reader.u8() == 1
+        self.may_lease = reader.u8() == 1
         self.answer_bytes = reader.i64()
         self.arguments = {reader.string(): reader.string() for _ in range(reader.u32())}
 

@@ -69,7 +69,7 @@ class Stub:
         self.later(lambda: self._fail_dropped(key))
 
     def wait_for(self, handover) -> None:
-        """Until the server has copied what a message lends to it."""
+        """Until the server has copied the memory that a message leases to it."""
         if handover.is_lending:
             self._reading.needed()
             handover.wait()
@@ -205,7 +205,7 @@ class Stub:
         self._path = os.path.join(what.version_folder, what.file)
         self._decoupled = what.decoupled
         self.version_folder = what.version_folder
-        self.handover.may_lend = what.may_lend
+        self.handover.may_lease = what.may_lease
         self.handover.answers.open(ANSWER_MEMORY, what.answer_bytes)
         config = ""
         error = None

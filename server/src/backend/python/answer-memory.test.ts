@@ -26,10 +26,10 @@ test("`take()` shows what the process has put there until it is given back, whic
   const { data, release } = memory.take(PAGE, PAGE, 6);
   assert.equal(Buffer.from(data).toString(), "answer");
   assert.throws(() => memory.take(PAGE, PAGE, 6), /^RangeError: no answer of 6 bytes can lie at 4096$/);
-  assert.deepEqual([memory.numLent, memory.takeReturned()], [1, []]);
+  assert.deepEqual([memory.numLeased, memory.takeReturned()], [1, []]);
   release();
   release();
-  assert.deepEqual([memory.numLent, memory.takeReturned(), memory.takeReturned()], [0, [PAGE], []]);
+  assert.deepEqual([memory.numLeased, memory.takeReturned(), memory.takeReturned()], [0, [PAGE], []]);
   assert.equal(memory.take(PAGE, PAGE, 6).data.buffer, data.buffer, "the view is used again");
 });
 
@@ -71,7 +71,7 @@ test("an answer that nobody looks at any more is given back by the garbage colle
   memory.take(0, PAGE, 9).data.subarray(1, 2);
   setFlagsFromString("--expose-gc");
   const collect = runInNewContext("gc") as () => void;
-  while (memory.numLent > 0) {
+  while (memory.numLeased > 0) {
     collect();
     await sleep(5);
   }

@@ -14,7 +14,7 @@ const FLUSH_MS = 20;
 interface Place {
   readonly offset: number;
   readonly capacity: number;
-  isLent: boolean;
+  isLeased: boolean;
 }
 
 /** A free region with its view, to be leased again. */
@@ -26,7 +26,7 @@ interface IdlePlace {
 export class AnswerMemory implements Disposable {
   readonly #memory: SparseMemory | undefined;
   readonly #idle = new Map<number, IdlePlace>();
-  readonly #lent = new Set<number>();
+  readonly #leased = new Set<number>();
   readonly #flush: () => void;
   #returned: number[] = [];
   #timer: NodeJS.Timeout | undefined;
@@ -49,8 +49,8 @@ export class AnswerMemory implements Disposable {
   }
 
   /** Regions that the server holds. */
-  get numLent(): number {
-    return this.#lent.size;
+  get numLeased(): number {
+    return this.#leased.size;
   }
 
   /**
@@ -59,14 +59,14 @@ export class AnswerMemory implements Disposable {
    */
   take(offset: number, capacity: number, byteLength: number): { data: Uint8Array; release: () => void } {
     const isInside = offset >= 0 && byteLength >= 0 && byteLength <= capacity && offset + capacity <= this.byteLength;
-    if (!isInside || this.#memory === undefined || this.#isClosed || this.#lent.has(offset)) {
+    if (!isInside || this.#memory === undefined || this.#isClosed || this.#leased.has(offset)) {
       throw new RangeError(`no answer of ${byteLength} bytes can lie at ${offset}`);
     }
     const idle = this.#idle.get(offset);
     this.#idle.delete(offset);
     const { place, bytes } = idle?.place.capacity === capacity ? idle : this.#open(this.#memory, offset, capacity);
-    place.isLent = true;
-    this.#lent.add(offset);
+    place.isLeased = true;
+    this.#leased.add(offset);
     return { data: bytes.subarray(0, byteLength), release: () => this.#release(place, bytes) };
   }
 
@@ -84,11 +84,11 @@ export class AnswerMemory implements Disposable {
     this.#isClosed = true;
     this.#idle.clear();
     clearTimeout(this.#timer);
-    if (this.#lent.size === 0) this.#memory?.[Symbol.dispose]();
+    if (this.#leased.size === 0) this.#memory?.[Symbol.dispose]();
   }
 
   #open(memory: SparseMemory, offset: number, capacity: number): IdlePlace {
-    const place: Place = { offset, capacity, isLent: false };
+    const place: Place = { offset, capacity, isLeased: false };
     return { place, bytes: memory.view(offset, capacity, () => this.#giveBack(place)) };
   }
 
@@ -98,11 +98,11 @@ export class AnswerMemory implements Disposable {
   }
 
   #giveBack(place: Place): boolean {
-    if (!place.isLent) return false;
-    place.isLent = false;
-    this.#lent.delete(place.offset);
+    if (!place.isLeased) return false;
+    place.isLeased = false;
+    this.#leased.delete(place.offset);
     if (this.#isClosed) {
-      if (this.#lent.size === 0) this.#memory?.[Symbol.dispose]();
+      if (this.#leased.size === 0) this.#memory?.[Symbol.dispose]();
     } else {
       this.#returned.push(place.offset);
       this.#timer ??= setTimeout(this.#flush, FLUSH_MS).unref();

@@ -26,13 +26,13 @@ export class LeasedMemory {
   }
 
   /** @throws RangeError when the data cannot be had */
-  copy(loan: number, address: bigint, byteLength: number): Buffer {
+  copy(lease: number, address: bigint, byteLength: number): Buffer {
     if (byteLength > constants.MAX_LENGTH) {
       throw new RangeError(`a tensor of ${byteLength} bytes, the limit is ${constants.MAX_LENGTH}`);
     }
     const data = Buffer.allocUnsafeSlow(byteLength);
     this.#copy(address, data);
-    this.#copied.push(loan);
+    this.#copied.push(lease);
     return data;
   }
 

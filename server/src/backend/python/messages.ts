@@ -102,12 +102,12 @@ export interface CallMessage {
 /** How a process may hand large tensors over. */
 export interface Handover {
   /** The server can copy out of the process's memory. */
-  readonly mayLend: boolean;
+  readonly mayLease: boolean;
   /** Size of the memory file for answers that it has inherited; 0 = none. */
   readonly answerBytes: number;
 }
 
-export function encodeInitialize(message: InitializeMessage, { mayLend, answerBytes }: Handover): Frame {
+export function encodeInitialize(message: InitializeMessage, { mayLease, answerBytes }: Handover): Frame {
   const writer = new FrameWriter(INITIALIZE);
   writer.u8(message.mode === "serve" ? 1 : 0);
   writer.string(message.name);
@@ -117,7 +117,7 @@ export function encodeInitialize(message: InitializeMessage, { mayLend, answerBy
   writer.string(message.modelFolder);
   writer.string(message.configJson);
   writer.u8(message.decoupled ? 1 : 0);
-  writer.u8(mayLend ? 1 : 0);
+  writer.u8(mayLease ? 1 : 0);
   writer.i64(answerBytes);
   writer.u32(message.arguments.size);
   for (const [name, value] of message.arguments) {
@@ -201,11 +201,11 @@ export function encodeCheckReady(number: number): Frame {
   return writer.finish();
 }
 
-/** The stub has these loans back. */
-export function encodeCopied(loans: readonly number[]): Frame {
+/** The stub has these leases back. */
+export function encodeCopied(leases: readonly number[]): Frame {
   const writer = new FrameWriter(COPIED);
-  writer.u32(loans.length);
-  for (const loan of loans) writer.u32(loan);
+  writer.u32(leases.length);
+  for (const lease of leases) writer.u32(lease);
   return writer.finish();
 }
 

@@ -37,7 +37,7 @@ export class StubProcess {
   readonly blocks: SharedBlocks;
   /** Big data on its way from the process, and what finds no room there. */
   readonly #answers: AnswerMemory;
-  readonly #lent: LeasedMemory;
+  readonly #leased: LeasedMemory;
   readonly watchdog: Watchdog | undefined;
   /** The system lets the process open what the server has open. Known from its greeting on. */
   mayOpenHere = false;
@@ -71,7 +71,7 @@ export class StubProcess {
       },
     });
     const { pid } = this.#process;
-    this.#lent = new LeasedMemory(pid);
+    this.#leased = new LeasedMemory(pid);
     this.watchdog = pid === undefined ? undefined : new Watchdog(pid, (cause) => this.kill(cause));
   }
 
@@ -91,7 +91,7 @@ export class StubProcess {
 
   /** How the process may hand big data over. `probeAddress`: where it keeps something for the server to find. */
   handover(probeAddress: bigint): Handover {
-    return { mayLend: this.#lent.probe(probeAddress), answerBytes: this.#answers.byteLength };
+    return { mayLease: this.#leased.probe(probeAddress), answerBytes: this.#answers.byteLength };
   }
 
   /** Hands a message to the socket. False: much is waiting, `drained()` says when it has left. */
@@ -129,20 +129,20 @@ export class StubProcess {
 
   #assembler(): FrameAssembler {
     const source: DataSource = {
-      copy: (loan, address, byteLength) => this.#lent.copy(loan, address, byteLength),
+      copy: (lease, address, byteLength) => this.#leased.copy(lease, address, byteLength),
       view: (offset, capacity, byteLength) => this.#answers.take(offset, capacity, byteLength),
     };
     return new FrameAssembler((body) => {
       if (this.#process.isOver || this.#process.isKilled) return;
       const reader = new FrameReader(body, source);
       this.#listener.message(reader.u8(), reader);
-      const copied = this.#lent.takeCopied();
+      const copied = this.#leased.takeCopied();
       if (copied.length > 0) this.send(encodeCopied(copied));
     });
   }
 
   #finish(cause: string): void {
-    this.#lent.forget();
+    this.#leased.forget();
     this.watchdog?.[Symbol.dispose]();
     this.blocks[Symbol.dispose]();
     this.#answers[Symbol.dispose]();

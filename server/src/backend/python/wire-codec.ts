@@ -39,7 +39,7 @@ const PARAMETER_DOUBLE = 3;
 /** Location of a tensor's data: after its header, in shared memory, in the stub's memory, or in a client's region. */
 const INLINE = 0;
 const SHARED = 1;
-const LENT = 2;
+const LEASED = 2;
 const CLIENT = 3;
 
 /** Copies large data into shared memory, so that a message only carries its offset. */
@@ -61,7 +61,7 @@ export interface ClientRegion {
 /** Gets the data that a message only names. Both throw RangeError when it cannot be had. */
 export interface DataSource {
   /** Out of the memory of the stub. */
-  copy(loan: number, address: bigint, byteLength: number): Uint8Array;
+  copy(lease: number, address: bigint, byteLength: number): Uint8Array;
   /** Data in shared memory; `release`: the last reader is done. */
   view(offset: number, capacity: number, byteLength: number): { data: Uint8Array; release: () => void };
 }
@@ -319,7 +319,7 @@ export class FrameReader {
     const size = Number(this.u64());
     expectSize(what, expected, size);
     if (this.#source === undefined) throw new RangeError(`${what} is in memory that the server cannot see`);
-    if (place === LENT) return this.#source.copy(Number(first), second, size);
+    if (place === LEASED) return this.#source.copy(Number(first), second, size);
     if (place !== SHARED) throw new RangeError(`${what} is in an unknown place`);
     const { data, release } = this.#source.view(Number(first), Number(second), size);
     this.#releases.push(release);
