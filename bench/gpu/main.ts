@@ -1,11 +1,12 @@
 /**
  * Checks and measurements on a machine with a GPU: `node main.mjs <command> [flags]`. Commands: libraries, checks, golden,
- * parity, deterministic, features, engines, feature-costs, hosted, steps, sums, write. `bundle.ts` packs this program with all it needs for a machine without Node.
+ * parity, deterministic, features, engines, feature-costs, hosted, steps, sums, write, benches. `bundle.ts` packs this program with all it needs for a machine without Node.
  */
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import process from "node:process";
 import { parseArgs } from "node:util";
+import { allCudaBenches } from "../../server/kernels/cuda-benches.ts";
 import { allCudaChecks } from "../../server/kernels/cuda-checks.ts";
 import type { CudaCacheType } from "../../server/src/models/cuda/pass.ts";
 import type { CudaMatrixType } from "../../server/src/models/cuda/weights.ts";
@@ -18,6 +19,7 @@ import { generateHosted } from "./hosted.ts";
 import { followModels } from "./parity.ts";
 import { measureSums } from "./rank-sums.ts";
 import { createRanks, type MeasuredRunner } from "./ranks.ts";
+import { describeBench, runBenches } from "./run-benches.ts";
 import { runChecks } from "./run-checks.ts";
 import { loadSynthetic, measureDecode, measurePrefill, type StepResult } from "./steps.ts";
 import { syntheticConfig } from "./synthetic-model.ts";
@@ -64,18 +66,23 @@ function save(name: string, value: unknown): void {
 }
 
 async function checks(): Promise<void> {
-  const result = await runChecks(allCudaChecks, new RegExp(flags.filter), flags.benches);
-  const failed = result.checks.filter(({ error, maxError }) => !(error <= maxError));
+  const results = await runChecks(allCudaChecks, new RegExp(flags.filter));
+  const failed = results.filter(({ error, maxError }) => !(error <= maxError));
   for (const { name, error, maxError, message } of failed) {
     console.log(`FAILED ${name}: ${error.toExponential(2)} > ${maxError.toExponential(1)} ${message ?? ""}`);
   }
-  console.log(`${result.checks.length - failed.length} of ${result.checks.length} checks passed`);
-  for (const { name, us, gbPerSecond, tflops } of result.benches) {
-    console.log(
-      `${us.toFixed(1).padStart(9)} us ${gbPerSecond.toFixed(0).padStart(6)} GB/s ${tflops.toFixed(0).padStart(5)} TFLOP/s  ${name}`,
-    );
-  }
-  save("checks.json", result);
+  console.log(`${results.length - failed.length} of ${results.length} checks passed`);
+  save("checks.json", results);
+  if (flags.benches) benches();
+}
+
+/** Every kernel beside the rooflines of the device. */
+function benches(): void {
+  const result = runBenches(allCudaBenches, new RegExp(flags.filter));
+  const { gbPerSecond, tflops } = result.rooflines;
+  console.log(`rooflines: copy ${gbPerSecond.toFixed(0)} GB/s, bf16 GEMM ${tflops.toFixed(0)} TFLOP/s`);
+  for (const bench of result.benches) console.log(describeBench(bench));
+  save("benches.json", result);
 }
 
 async function golden(): Promise<void> {
@@ -252,6 +259,7 @@ async function featureCosts(): Promise<void> {
 const COMMANDS: Readonly<Record<string, () => Promise<void>>> = {
   libraries: async () => console.log(describeCudaLibraries().join("\n")),
   checks,
+  benches: async () => benches(),
   features,
   engines,
   "feature-costs": featureCosts,

@@ -4,11 +4,10 @@
  */
 
 import type { ElemType } from "../cuda/launch-args.ts";
-import { ELEM_BYTES } from "../cuda/launch-args.ts";
 import type { OutputCodes } from "../cuda/quantized-output.ts";
 import type { CudaCheck, CudaCheckContext } from "../testing/cuda-check.ts";
 import { relativeError } from "../testing/cuda-check.ts";
-import { allocateFloats, downloadFloats, uploadPattern, uploadRandom } from "../testing/cuda-check-data.ts";
+import { allocateFloats, downloadFloats, uploadRandom } from "../testing/cuda-check-data.ts";
 import { uploadPartials } from "../testing/split-k-partials.ts";
 import { launchAddNorm } from "./add-norm.cuda.ts";
 import { addNormRef } from "./add-norm.ref.ts";
@@ -44,9 +43,6 @@ export const cudaChecks: readonly CudaCheck[] = VARIANTS.map((variant) => ({
   name: `add-norm ${variant.type} ${variant.width} ${variant.kind}${variant.hasBranch ? " branch" : ""}${variant.hasPostNorm ? " post" : ""} ${variant.codes ?? ""}${variant.numParts === undefined ? "" : `${variant.numParts} parts`}`,
   maxError: variant.maxError,
   run: (context) => runVariant(context, variant),
-  ...(variant.width === 4096
-    ? { benches: (context) => [1, 64, 8192].map((rows) => bench(context, variant, rows)) }
-    : {}),
 }));
 
 async function runVariant(context: CudaCheckContext, variant: Variant): Promise<number> {
@@ -114,32 +110,4 @@ async function decoded(
   if (codes === "i8") await context.download(out, bytes);
   const numbers = codes === "i8" ? Float32Array.from(bytes) : await downloadFloats(context, "e4m3", out, bytes.length);
   return numbers.map((value, i) => value * (scaleOf[Math.floor(i / width)] ?? Number.NaN));
-}
-
-function bench(context: CudaCheckContext, { type, width, codes }: Variant, numRows: number) {
-  const count = numRows * width;
-  const residual = uploadPattern(context, type, count);
-  const branch = uploadPattern(context, type, count);
-  const weight = uploadPattern(context, "f32", width);
-  const out = context.allocate(count * ELEM_BYTES[type]);
-  const scales = context.allocate(numRows * 4);
-  const quantized = codes && ({ codes, scales, per: "row" } as const);
-  return {
-    name: `${numRows} rows`,
-    bytes: count * (3 * ELEM_BYTES[type] + (codes ? 1 : ELEM_BYTES[type])),
-    flops: count * 5,
-    launch: (): void =>
-      launchAddNorm(context.stream, {
-        type,
-        residual,
-        branch,
-        kind: "rms",
-        weight,
-        epsilon: EPSILON,
-        out,
-        quantized,
-        numRows,
-        width,
-      }),
-  };
 }

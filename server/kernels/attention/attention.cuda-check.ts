@@ -4,8 +4,8 @@
  */
 import type { ElemType } from "../cuda/launch-args.ts";
 import { launchRopeStore } from "../rope-store/rope-store.cuda.ts";
-import { type CudaBench, type CudaCheck, type CudaCheckContext, relativeError } from "../testing/cuda-check.ts";
-import { downloadFloats, seededOrder, uploadPattern, uploadRandom } from "../testing/cuda-check-data.ts";
+import { type CudaCheck, type CudaCheckContext, relativeError } from "../testing/cuda-check.ts";
+import { downloadFloats, seededOrder, uploadRandom } from "../testing/cuda-check-data.ts";
 import type { CudaElement } from "../testing/cuda-elements.ts";
 import { type AttentionCudaArgs, launchDecodeAttention, launchPrefillAttention } from "./attention.cuda.ts";
 import { attentionRef } from "./attention.ref.ts";
@@ -25,7 +25,7 @@ interface Variant {
 }
 
 /** Queries and keys before them. */
-type Lengths = readonly (readonly [queries: number, past: number])[];
+export type Lengths = readonly (readonly [queries: number, past: number])[];
 
 const SCALES = { key: 0.5, value: 0.25 } as const;
 const VARIANTS: readonly Variant[] = [
@@ -64,7 +64,6 @@ const variantChecks: readonly CudaCheck[] = VARIANTS.flatMap((variant) => {
   const { type, headDim, numHeads, numKvHeads, window, softCap, isFp8, isHalf } = variant;
   const name = `${type}${isFp8 ? " fp8" : ""}${isHalf ? " halves" : ""} ${numHeads}/${numKvHeads} heads of ${headDim}${window ? ` window ${window}` : ""}${softCap ? ` cap ${softCap}` : ""}`;
   const maxError = type === "f32" ? 1e-5 : 1e-2;
-  const isTimed = headDim === 128 && numHeads === 8;
   const shows = window === undefined ? [] : ["window"];
   return [
     {
@@ -72,14 +71,12 @@ const variantChecks: readonly CudaCheck[] = VARIANTS.flatMap((variant) => {
       maxError,
       shows,
       run: (context: CudaCheckContext) => runVariant(context, variant, DECODES, true),
-      ...(isTimed ? { benches: (context: CudaCheckContext) => decodeBenches(context, isFp8 === true) } : {}),
     },
     {
       name: `prefill attention ${name}`,
       maxError,
       shows,
       run: (context: CudaCheckContext) => runVariant(context, variant, PREFILLS, false),
-      ...(isTimed ? { benches: (context: CudaCheckContext) => prefillBenches(context, isFp8 === true) } : {}),
     },
   ];
 });
@@ -265,7 +262,7 @@ function launchPrefill(
 }
 
 /** Blocks in an order of their own, so that a kernel that ignores the table fails. */
-function layOut(
+export function layOut(
   lengths: Lengths,
   blockSize: number,
 ): {
@@ -298,73 +295,6 @@ function compact(rows: Float32Array, rowWidth: number, width: number): Float32Ar
   const out = new Float32Array(numRows * width);
   for (let i = 0; i < numRows; i++) out.set(rows.subarray(i * rowWidth, i * rowWidth + width), i * width);
   return out;
-}
-
-/** Shapes of an 8B model: 32 query heads over 8 KV heads of 128. */
-function benchArgs(context: CudaCheckContext, isFp8: boolean, lengths: Lengths): AttentionCudaArgs {
-  const blockSize = 32;
-  const [numHeads, numKvHeads, headDim] = [32, 8, 128];
-  const { sequences, numTokens, blockTables, maxBlocks, numBlocks } = layOut(lengths, blockSize);
-  const kvType: CudaElement = isFp8 ? "e4m3" : "bf16";
-  const cacheCount = numBlocks * blockSize * numKvHeads * headDim;
-  return {
-    type: "bf16",
-    q: uploadPattern(context, "bf16", numTokens * numHeads * headDim),
-    qRowWidth: numHeads * headDim,
-    keys: uploadPattern(context, kvType, cacheCount),
-    values: uploadPattern(context, kvType, cacheCount),
-    contextLengths: context.upload(Int32Array.from(sequences, (sequence) => sequence.contextLength)),
-    blockTables: context.upload(blockTables),
-    out: context.allocate(numTokens * numHeads * headDim * 2),
-    numSequences: sequences.length,
-    maxBlocks,
-    blockSize,
-    numHeads,
-    numKvHeads,
-    headDim,
-    scale: 1 / Math.sqrt(headDim),
-    fp8: isFp8 ? SCALES : undefined,
-  };
-}
-
-function decodeBenches(context: CudaCheckContext, isFp8: boolean): readonly CudaBench[] {
-  const { stream } = context;
-  const cases: readonly (readonly [batch: number, length: number])[] = [
-    [1, 2048],
-    [8, 2048],
-    [64, 2048],
-    [256, 512],
-  ];
-  return cases.map(([batch, length]) => {
-    const args = benchArgs(context, isFp8, Array<readonly [number, number]>(batch).fill([1, length - 1]));
-    const bytes = decodeWorkspaceBytes(stream.arch, stream.numSms, { ...args, isFp8 });
-    const counters = context.zeros(bytes.counters);
-    const partials = context.allocate(bytes.partials);
-    return {
-      name: `${batch} sequences of ${length}`,
-      bytes: batch * length * 2 * 8 * 128 * (isFp8 ? 1 : 2),
-      flops: batch * length * 4 * 32 * 128,
-      launch: (): void => launchDecodeAttention(stream, { ...args, counters, partials }),
-    };
-  });
-}
-
-function prefillBenches(context: CudaCheckContext, isFp8: boolean): readonly CudaBench[] {
-  const cases: readonly (readonly [batch: number, length: number])[] = [
-    [1, 2048],
-    [16, 512],
-    [1, 8192],
-  ];
-  return cases.map(([batch, length]) => {
-    const args = benchArgs(context, isFp8, Array<readonly [number, number]>(batch).fill([length, 0]));
-    const queryStarts = context.upload(Int32Array.from({ length: batch + 1 }, (_, i) => i * length));
-    return {
-      name: `${batch} sequences of ${length}`,
-      bytes: batch * length * (2 * 32 + 2 * 8) * 128 * 2,
-      flops: (batch * length * (length + 1) * 4 * 32 * 128) / 2,
-      launch: (): void => launchPrefillAttention(context.stream, { ...args, queryStarts, maxQueryLength: length }),
-    };
-  });
 }
 
 export const cudaChecks: readonly CudaCheck[] = [...variantChecks, ...rotatingChecks];

@@ -2,17 +2,16 @@
  * Copies of cache blocks: gathered from all layers, scattered into another block, and from block to block. Source:
  * copy-block.cu.
  */
-import { type CudaBench, type CudaCheck, type CudaCheckContext, shareOfDifferences } from "../testing/cuda-check.ts";
+import { type CudaCheck, type CudaCheckContext, shareOfDifferences } from "../testing/cuda-check.ts";
 import { seededInts } from "../testing/cuda-check-data.ts";
 import { launchCopyBlock } from "./copy-block.cuda.ts";
 
 const [NUM_PIECES, NUM_BLOCKS] = [6, 5];
 
-export const cudaChecks: readonly CudaCheck[] = [16, 4128].map((pieceBytes, i) => ({
+export const cudaChecks: readonly CudaCheck[] = [16, 4128].map((pieceBytes) => ({
   name: `copy-block of pieces of ${pieceBytes} bytes`,
   maxError: 0,
   run: (context: CudaCheckContext) => run(context, pieceBytes),
-  ...(i === 1 ? { benches } : {}),
 }));
 
 /** Block 1 by way of the side to block 3, and block 0 to block 4. */
@@ -42,19 +41,3 @@ async function run(context: CudaCheckContext, pieceBytes: number): Promise<numbe
 }
 
 /** A block of 32 tokens of 8 billion weights in bf16. */
-function benches(context: CudaCheckContext): readonly CudaBench[] {
-  const [numPieces, pieceBytes, numBlocks] = [64, 65_536, 64];
-  const stride = numBlocks * pieceBytes;
-  const cache = context.zeros(numPieces * stride);
-  const side = context.zeros(numPieces * pieceBytes);
-  const shape = { numPieces, pieceBytes, fromStride: stride, to: side, toStride: pieceBytes };
-  return [
-    {
-      name: "a block of 4 MiB",
-      bytes: 2 * numPieces * pieceBytes,
-      flops: 0,
-      launch: (round): void =>
-        launchCopyBlock(context.stream, { ...shape, from: cache + BigInt((round % numBlocks) * pieceBytes) }),
-    },
-  ];
-}

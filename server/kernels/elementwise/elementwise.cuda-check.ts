@@ -4,7 +4,7 @@
  */
 
 import { addRef } from "../add/add.ref.ts";
-import { ELEM_BYTES, type ElemType } from "../cuda/launch-args.ts";
+import type { ElemType } from "../cuda/launch-args.ts";
 import { gateRowsRef } from "../gate-rows/gate-rows.ref.ts";
 import { type CudaActivation, launchGatedMul } from "../gated-mul/gated-mul.cuda.ts";
 import { launchGatherRows } from "../gather-rows/gather-rows.cuda.ts";
@@ -16,13 +16,12 @@ import { replaceRowsRef } from "../replace-rows/replace-rows.ref.ts";
 import { scaleRef } from "../scale/scale.ref.ts";
 import { siluMulRef } from "../silu-mul/silu-mul.ref.ts";
 import { softCapRef } from "../soft-cap/soft-cap.ref.ts";
-import { type CudaBench, type CudaCheck, type CudaCheckContext, relativeError } from "../testing/cuda-check.ts";
+import { type CudaCheck, type CudaCheckContext, relativeError } from "../testing/cuda-check.ts";
 import {
   allocateFloats,
   type CheckInput,
   downloadFloats,
   seededOrder,
-  uploadPattern,
   uploadRandom,
 } from "../testing/cuda-check-data.ts";
 import {
@@ -143,7 +142,6 @@ const gatedChecks: readonly CudaCheck[] = (["silu", "gelu-tanh", "gelu-erf"] as 
       launchGatedMul(context.stream, { type, activation, gateUp: gateUp.pointer, out, numRows: ROWS, width: WIDTH });
       return relativeError(await downloadFloats(context, type, out, COUNT), gatedRef(activation, gateUp.values));
     },
-    ...(activation === "silu" && type === "bf16" ? { benches: gatedBenches } : {}),
   })),
 );
 
@@ -214,19 +212,4 @@ export const cudaChecks: readonly CudaCheck[] = [
 function gatedRef(activation: CudaActivation, gateUp: Float32Array): Float32Array {
   if (activation === "silu") return siluMulRef(gateUp, WIDTH);
   return geluMulRef(gateUp, WIDTH, activation === "gelu-tanh" ? "tanh" : "erf");
-}
-
-function gatedBenches(context: CudaCheckContext): readonly CudaBench[] {
-  const width = 14336;
-  return [1, 64, 4096].map((numRows) => {
-    const gateUp = uploadPattern(context, "bf16", 2 * numRows * width);
-    const out = context.allocate(numRows * width * ELEM_BYTES.bf16);
-    return {
-      name: `${numRows} rows of ${width}`,
-      bytes: 3 * numRows * width * ELEM_BYTES.bf16,
-      flops: 5 * numRows * width,
-      launch: (): void =>
-        launchGatedMul(context.stream, { type: "bf16", activation: "silu", gateUp, out, numRows, width }),
-    };
-  });
 }

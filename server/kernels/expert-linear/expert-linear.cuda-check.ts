@@ -7,14 +7,8 @@ import { launchMixExperts } from "../mix-experts/mix-experts.cuda.ts";
 import { mixExpertsRef } from "../mix-experts/mix-experts.ref.ts";
 import { launchRouteExperts } from "../route-experts/route-experts.cuda.ts";
 import { routeExpertsRef } from "../route-experts/route-experts.ref.ts";
-import {
-  type CudaBench,
-  type CudaCheck,
-  type CudaCheckContext,
-  relativeError,
-  shareOfDifferences,
-} from "../testing/cuda-check.ts";
-import { downloadFloats, seededInts, uploadPattern, uploadRandom } from "../testing/cuda-check-data.ts";
+import { type CudaCheck, type CudaCheckContext, relativeError, shareOfDifferences } from "../testing/cuda-check.ts";
+import { downloadFloats, seededInts, uploadRandom } from "../testing/cuda-check-data.ts";
 import { type ExpertLinearCudaArgs, launchExpertLinear, launchGroupByExpert } from "./expert-linear.cuda.ts";
 import { expertLinearRef } from "./expert-linear.ref.ts";
 
@@ -43,11 +37,10 @@ export const cudaChecks: readonly CudaCheck[] = [
       run: (context: CudaCheckContext) => runRoute(context, type, isRenormalized),
     })),
   ),
-  ...VARIANTS.map((variant, i) => ({
+  ...VARIANTS.map((variant) => ({
     name: `expert-linear ${variant.type} ${variant.numTokens} tokens, ${variant.numChosen} of ${variant.numExperts}`,
     maxError: variant.type === "f32" ? 1e-5 : 5e-3,
     run: (context: CudaCheckContext) => runProducts(context, variant),
-    ...(i === 1 ? { benches } : {}),
   })),
 ];
 
@@ -111,32 +104,3 @@ async function runProducts(context: CudaCheckContext, variant: Variant): Promise
 }
 
 /** The first GEMM of a layer of 128 experts of 768, 8 a token. */
-function benches(context: CudaCheckContext): readonly CudaBench[] {
-  const [numExperts, numChosen, inputs, outputs] = [128, 8, 2048, 1536];
-  const weight = uploadPattern(context, "bf16", numExperts * outputs * inputs);
-  return [1, 16, 64, 2048].map((numTokens) => {
-    const numChoices = numTokens * numChosen;
-    const ids = seededInts(numChoices, 1, numExperts);
-    const args: ExpertLinearCudaArgs = {
-      type: "bf16",
-      ids: context.upload(ids),
-      numChoices,
-      numExperts,
-      starts: context.allocate((numExperts + 1) * 4),
-      order: context.allocate(numChoices * 4),
-      choicesPerRow: numChosen,
-      x: uploadPattern(context, "bf16", numTokens * inputs),
-      weight,
-      out: context.allocate(numChoices * outputs * 2),
-      inputs,
-      outputs,
-    };
-    launchGroupByExpert(context.stream, args);
-    return {
-      name: `${numTokens} tokens, 8 of 128 experts`,
-      bytes: new Set(ids).size * outputs * inputs * 2,
-      flops: 2 * numChoices * outputs * inputs,
-      launch: (): void => launchExpertLinear(context.stream, args),
-    };
-  });
-}

@@ -4,8 +4,8 @@
  */
 import { packInt4 } from "../int4-linear/pack-int4.ts";
 import { dequantizeInt4, quantizeInt4 } from "../int4-linear/quantize-int4.ts";
-import { type CudaBench, type CudaCheck, type CudaCheckContext, relativeError } from "../testing/cuda-check.ts";
-import { downloadFloats, seededFloats, uploadPattern, uploadRandom } from "../testing/cuda-check-data.ts";
+import { type CudaCheck, type CudaCheckContext, relativeError } from "../testing/cuda-check.ts";
+import { downloadFloats, seededFloats, uploadRandom } from "../testing/cuda-check-data.ts";
 import {
   type FusedLayerCudaArgs,
   type FusedLayerMatrix,
@@ -46,14 +46,12 @@ const EPSILON = 1e-5;
 
 export const cudaChecks: readonly CudaCheck[] = VARIANTS.map((variant) => {
   const { weightType, numRows, form } = variant;
-  const isTimed = form === "grid" && numRows === 1;
   return {
     name: `fused-layer ${weightType} ${numRows} rows ${form}`,
     maxError: 6e-3,
     shows: [form],
     ...(form === "grid" ? { needsWholeGrid: true } : {}),
     run: (context) => runLayer(context, variant),
-    ...(isTimed ? { benches: (context: CudaCheckContext) => benches(context, weightType) } : {}),
   };
 });
 
@@ -136,32 +134,3 @@ async function runLayer(context: CudaCheckContext, variant: Variant): Promise<nu
 }
 
 /** A layer of an 8B model, whose weights are more than the L2 cache holds. */
-function benches(context: CudaCheckContext, weightType: FusedLayerWeightType): readonly CudaBench[] {
-  const [width, inner, outWidth] = [4096, 14336, 6144];
-  const bits = weightType === "bf16" ? 16 : weightType === "e4m3" ? 8 : 4;
-  const matrix = (outputs: number, inputs: number): FusedLayerMatrix => ({
-    weight: uploadPattern(context, "bf16", (outputs * inputs * bits) / 16),
-    scales: uploadPattern(context, "f32", weightType === "int4" ? (outputs * inputs) / 256 : outputs),
-  });
-  const [oProj, gateUp] = [matrix(width, width), matrix(2 * inner, width)];
-  const [down, qkvProj] = [matrix(width, inner), matrix(outWidth, width)];
-  const norm = uploadPattern(context, "f32", width);
-  const numWeights = width * width + 3 * inner * width + outWidth * width;
-  return { bf16: [1, 2, 4, 8], e4m3: [1, 2, 4], int4: [1, 2] }[weightType].map((numRows) => {
-    const [attention, residual] = [width, width].map((each) => uploadPattern(context, "bf16", numRows * each));
-    const args = {
-      ...{ weightType, numRows, attentionWidth: width, width, inner, outWidth, epsilon: EPSILON, norm },
-      ...{ oProj, gateUp, down, gridBarrier: context.zeros(gridBarrierBytes({ width, inner })) },
-      activation: "silu" as const,
-      activated: context.allocate(numRows * inner * 2),
-      qkvProj: { matrix: qkvProj, norm, out: context.allocate(numRows * outWidth * 2) },
-    } as const;
-    return {
-      name: `${numRows} rows of a layer of 8B`,
-      bytes: (numWeights * bits) / 8 + (weightType === "int4" ? numWeights / 64 : 0),
-      flops: 2 * numRows * numWeights,
-      launch: (): void =>
-        launchFusedLayer(context.stream, { ...args, attention: attention ?? 0n, residual: residual ?? 0n }),
-    };
-  });
-}

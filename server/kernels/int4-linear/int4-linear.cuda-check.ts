@@ -3,8 +3,8 @@
  * int4-wgmma.cu.
  */
 import { linearRef } from "../linear/linear.ref.ts";
-import { type CudaBench, type CudaCheck, type CudaCheckContext, relativeError } from "../testing/cuda-check.ts";
-import { downloadFloats, seededFloats, uploadPattern, uploadRandom } from "../testing/cuda-check-data.ts";
+import { type CudaCheck, type CudaCheckContext, relativeError } from "../testing/cuda-check.ts";
+import { downloadFloats, seededFloats, uploadRandom } from "../testing/cuda-check-data.ts";
 import { type Int4CudaWeight, int4WorkspaceBytes, launchInt4Decode, launchInt4Linear } from "./int4-linear.cuda.ts";
 import { int4WgmmaTileConfig, launchInt4Wgmma } from "./int4-wgmma.cuda.ts";
 import { type Int4WgmmaTileConfig, type Int4WgmmaUse, int4WgmmaWorkspaceBytes } from "./int4-wgmma-plan.ts";
@@ -55,18 +55,17 @@ const WGMMA_VARIANTS: readonly GroupVariant[] = [
 
 export const cudaChecks: readonly CudaCheck[] = [...VARIANTS.flatMap(plainChecks), ...WGMMA_VARIANTS.map(groupCheck)];
 
-function groupCheck(variant: GroupVariant, i: number): CudaCheck {
+function groupCheck(variant: GroupVariant): CudaCheck {
   const { numRows, outputs, inputs, groupSize, hasZeros, use = "whole" } = variant;
   return {
     name: `int4-wgmma ${use} ${numRows} rows ${outputs} x ${inputs} groups of ${groupSize}${hasZeros ? " zeros" : ""}`,
     maxError: 5e-3,
     needsWgmma: true,
     run: (context: CudaCheckContext) => runGroup(context, variant),
-    ...(i === 0 ? { benches: (context: CudaCheckContext) => benches(context, [16, 32, 64], true) } : {}),
   };
 }
 
-function plainChecks(variant: Variant, i: number): readonly CudaCheck[] {
+function plainChecks(variant: Variant): readonly CudaCheck[] {
   const { numRows, outputs, inputs, groupSize, hasZeros } = variant;
   const name = `${numRows} rows ${outputs} x ${inputs} groups of ${groupSize}${hasZeros ? " zeros" : ""}`;
   return [
@@ -74,7 +73,6 @@ function plainChecks(variant: Variant, i: number): readonly CudaCheck[] {
       name: `int4-linear ${name}`,
       maxError: 5e-3,
       run: (context: CudaCheckContext) => runLinear(context, variant),
-      ...(i === 0 ? { benches: (context: CudaCheckContext) => benches(context, [1, 8, 16, 32, 64], false) } : {}),
     },
     { name: `int4-decode ${name}`, maxError: 4e-3, run: (context: CudaCheckContext) => runDecode(context, variant) },
   ];
@@ -174,41 +172,3 @@ async function runDecode(context: CudaCheckContext, variant: Variant): Promise<n
 }
 
 /** The four GEMMs of a layer of an 8B model; weights rotate, so that none stays in the L2 cache. */
-function benches(context: CudaCheckContext, rows: readonly number[], isGroup: boolean): readonly CudaBench[] {
-  const { stream } = context;
-  const shapes: readonly (readonly [outputs: number, inputs: number])[] = [
-    [6144, 4096],
-    [4096, 4096],
-    [28672, 4096],
-    [4096, 14336],
-  ];
-  return shapes.flatMap(([outputs, inputs]) => {
-    const groupSize = 128;
-    const codeBytes = (outputs * inputs) / 2;
-    const copies = Math.max(2, Math.ceil(2 ** 28 / codeBytes));
-    const weights = Array.from({ length: copies }, (): Int4CudaWeight => {
-      const codes = uploadPattern(context, "f32", codeBytes / 4);
-      const scales = uploadPattern(context, "bf16", (outputs * inputs) / groupSize);
-      return { codes, scales, outputs, inputs, groupSize };
-    });
-    return rows.map((numRows) => {
-      const x = uploadPattern(context, "bf16", numRows * inputs);
-      const out = context.allocate(numRows * outputs * 2);
-      const bytes = int4WorkspaceBytes(stream, numRows, outputs, inputs);
-      const workspace = { counters: context.zeros(bytes.counters), partials: context.allocate(bytes.partials) };
-      return {
-        name: `${numRows} rows ${outputs} x ${inputs}`,
-        bytes: codeBytes + (codeBytes * 4) / groupSize,
-        flops: 2 * numRows * outputs * inputs,
-        launch: (round: number): void => {
-          const weight = weights[round % copies];
-          if (weight === undefined) return;
-          const form = isGroup ? int4WgmmaTileConfig(stream, numRows, weight) : undefined;
-          const product = { x, weight, out, numRows, ...workspace };
-          if (form === undefined) launchInt4Linear(stream, product);
-          else launchInt4Wgmma(stream, product, form);
-        },
-      };
-    });
-  });
-}

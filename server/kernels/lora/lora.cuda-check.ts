@@ -4,8 +4,8 @@
  */
 import type { ElemType } from "../cuda/launch-args.ts";
 import { roundUp } from "../cuda/launch-args.ts";
-import { type CudaBench, type CudaCheck, type CudaCheckContext, relativeError } from "../testing/cuda-check.ts";
-import { downloadFloats, seededFloats, uploadFloats, uploadPattern, uploadRandom } from "../testing/cuda-check-data.ts";
+import { type CudaCheck, type CudaCheckContext, relativeError } from "../testing/cuda-check.ts";
+import { downloadFloats, seededFloats, uploadFloats, uploadRandom } from "../testing/cuda-check-data.ts";
 import { LORA_PART_BYTES, LORA_PARTS, LORA_RANK_STEP, launchLora, loraLowBytes, writeLoraPart } from "./lora.cuda.ts";
 import { type LoraPartRef, loraRef } from "./lora.ref.ts";
 import type { LoraGroup, LoraSpan } from "./lora-rows.ts";
@@ -111,11 +111,10 @@ const VARIANTS: readonly Variant[] = [
   },
 ];
 
-export const cudaChecks: readonly CudaCheck[] = VARIANTS.map((variant, i) => ({
+export const cudaChecks: readonly CudaCheck[] = VARIANTS.map((variant) => ({
   name: `lora ${variant.what}`,
   maxError: variant.type === "f32" ? 1e-5 : 6e-3,
   run: (context: CudaCheckContext) => runVariant(context, variant),
-  ...(i === 2 ? { benches } : {}),
 }));
 
 interface Placed {
@@ -206,7 +205,7 @@ function tall(outputs: number, rank: number, padded: number, seed: number): Floa
   return b;
 }
 
-function uploadTiles(
+export function uploadTiles(
   context: CudaCheckContext,
   groups: readonly LoraGroup[],
   numRows: number,
@@ -225,41 +224,3 @@ function uploadTiles(
 }
 
 /** The first GEMM of an MLP of 8 billion weights with rank 16: one sequence, 64 with 8 adapters, a prompt. */
-function benches(context: CudaCheckContext): readonly CudaBench[] {
-  const [inputs, half, rank, numAdapters] = [4096, 14336, 16, 8];
-  const width = 2 * half;
-  const addresses = Array.from({ length: numAdapters }, () => {
-    const table = new DataView(new ArrayBuffer(LORA_PARTS * LORA_PART_BYTES));
-    for (const [i, column] of [0, half].entries()) {
-      const a = uploadPattern(context, "bf16", rank * inputs);
-      const b = uploadPattern(context, "bf16", half * rank);
-      writeLoraPart(table, i * LORA_PART_BYTES, { a, b, rank, column, outputs: half });
-    }
-    return context.upload(table);
-  });
-  return [1, 64, 2048].map((numRows) => {
-    const spans = Array.from({ length: Math.min(numRows, 64) }, (_, i): LoraSpan => {
-      const queryLength = numRows / Math.min(numRows, 64);
-      return { queryStart: i * queryLength, queryLength, adapter: i % numAdapters };
-    });
-    const numHere = Math.min(numRows, numAdapters);
-    const args = {
-      type: "bf16",
-      ...uploadTiles(context, tileGroups(spans, undefined), numRows, numRows <= 64, addresses),
-      firstPart: 0,
-      x: uploadPattern(context, "bf16", numRows * inputs),
-      y: uploadPattern(context, "bf16", numRows * width),
-      inputs,
-      width,
-      numRows,
-      maxRank: rank,
-      low: context.allocate(loraLowBytes(numRows, rank)),
-    } as const;
-    return {
-      name: `${numRows} rows, ${numHere} adapters`,
-      bytes: numHere * 2 * rank * (2 * inputs + width) + numRows * 2 * (inputs + 2 * width),
-      flops: 2 * numRows * rank * (2 * inputs + width),
-      launch: (): void => launchLora(context.stream, args),
-    };
-  });
-}

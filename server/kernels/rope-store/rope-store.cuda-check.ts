@@ -5,15 +5,8 @@
 import type { ElemType } from "../cuda/launch-args.ts";
 import { rmsNormHeadsRef } from "../rms-norm-heads/rms-norm-heads.ref.ts";
 import { ropeRef } from "../rope/rope.ref.ts";
-import { type CudaBench, type CudaCheck, type CudaCheckContext, relativeError } from "../testing/cuda-check.ts";
-import {
-  allocateFloats,
-  downloadFloats,
-  seededInts,
-  seededOrder,
-  uploadPattern,
-  uploadRandom,
-} from "../testing/cuda-check-data.ts";
+import { type CudaCheck, type CudaCheckContext, relativeError } from "../testing/cuda-check.ts";
+import { allocateFloats, downloadFloats, seededInts, seededOrder, uploadRandom } from "../testing/cuda-check-data.ts";
 import type { CudaElement } from "../testing/cuda-elements.ts";
 import { uploadPartials } from "../testing/split-k-partials.ts";
 import { launchRopeStore } from "./rope-store.cuda.ts";
@@ -119,9 +112,6 @@ export const cudaChecks: readonly CudaCheck[] = VARIANTS.map((variant) => ({
   name: `rope-store ${variant.type} ${variant.headDim}/${variant.numDims}${variant.hasNorms ? " norms" : ""}${variant.isFp8 ? " fp8" : ""}${variant.isHalf ? " halves" : ""}${variant.isInPlace ? " in place" : ""}${variant.hasSums ? " sums" : ""}${variant.numParts === undefined ? "" : ` in ${variant.numParts} parts`}${variant.sections ? " three axes" : ""}`,
   maxError: variant.maxError,
   run: (context) => runVariant(context, variant),
-  ...(variant.type === "bf16" && variant.headDim === 128 && variant.hasNorms
-    ? { benches: (context) => [1, 64, 8192].map((n) => bench(context, n)) }
-    : {}),
 }));
 
 async function runVariant(context: CudaCheckContext, variant: Variant): Promise<number> {
@@ -220,33 +210,4 @@ function stored(rows: Float32Array, slots: Int32Array, width: number, scale: num
     );
   });
   return out;
-}
-
-function bench(context: CudaCheckContext, numTokens: number): CudaBench {
-  const [numHeads, numKvHeads, headDim] = [32, 8, 128];
-  const width = (numHeads + 2 * numKvHeads) * headDim;
-  const qkv = uploadPattern(context, "bf16", numTokens * width);
-  const cacheBytes = numTokens * numKvHeads * headDim * 2;
-  const slots = context.upload(Int32Array.from({ length: numTokens }, (_, i) => i));
-  const args = {
-    type: "bf16",
-    qkv,
-    positions: slots,
-    slots,
-    numTokens,
-    numHeads,
-    numKvHeads,
-    headDim,
-    rope: { invFreq: uploadPattern(context, "f32", headDim / 2), numDims: headDim, magnitude: 1 },
-    q: context.allocate(numTokens * numHeads * headDim * 2),
-    qRowWidth: numHeads * headDim,
-    keys: context.allocate(cacheBytes),
-    values: context.allocate(cacheBytes),
-  } as const;
-  return {
-    name: `${numTokens} tokens of 32/8 heads of 128`,
-    bytes: 4 * numTokens * width,
-    flops: 0,
-    launch: (): void => launchRopeStore(context.stream, args),
-  };
 }

@@ -1,8 +1,8 @@
 /** Skinny GEMMs on a GPU against the reference, and their share of memory bandwidth. Source: skinny-gemm.cu. */
 import type { ElemType } from "../cuda/launch-args.ts";
 import { linearRef } from "../linear/linear.ref.ts";
-import { type CudaBench, type CudaCheck, type CudaCheckContext, relativeError } from "../testing/cuda-check.ts";
-import { allocateFloats, downloadFloats, uploadPattern, uploadRandom } from "../testing/cuda-check-data.ts";
+import { type CudaCheck, type CudaCheckContext, relativeError } from "../testing/cuda-check.ts";
+import { allocateFloats, downloadFloats, uploadRandom } from "../testing/cuda-check-data.ts";
 import { launchSkinnyGemm, type SkinnyWeightType } from "./skinny-gemm.cuda.ts";
 
 interface Variant {
@@ -27,12 +27,10 @@ const VARIANTS: readonly Variant[] = [
 
 export const cudaChecks: readonly CudaCheck[] = VARIANTS.map((variant) => {
   const { weightType, outputType, numRows, outputs, inputs } = variant;
-  const isFirst = numRows === 1;
   return {
     name: `skinny-gemm ${weightType} ${numRows} rows ${outputs} x ${inputs} ${outputType}`,
     maxError: outputType === "f32" ? 1e-5 : 4e-3,
     run: (context) => runLinear(context, variant),
-    ...(isFirst ? { benches: (context: CudaCheckContext) => benches(context, weightType) } : {}),
   };
 });
 
@@ -64,34 +62,3 @@ async function runLinear(context: CudaCheckContext, variant: Variant): Promise<n
 }
 
 /** The GEMMs of a layer of an 8B model and its logits; weights rotate, so that none stays in the L2 cache. */
-function benches(context: CudaCheckContext, weightType: SkinnyWeightType): readonly CudaBench[] {
-  const shapes: readonly (readonly [outputs: number, inputs: number])[] = [
-    [6144, 4096],
-    [4096, 4096],
-    [28672, 4096],
-    [4096, 14336],
-    [128256, 4096],
-  ];
-  const elementBytes = weightType === "bf16" ? 2 : 1;
-  return shapes.flatMap(([outputs, inputs]) => {
-    const bytes = outputs * inputs * elementBytes;
-    const copies = Math.max(2, Math.ceil(2 ** 28 / bytes));
-    const weights = Array.from({ length: copies }, () => uploadPattern(context, "bf16", bytes / 2));
-    const scales = uploadPattern(context, "f32", outputs);
-    return [1, 4, 8, 16].map((numRows) => {
-      const x = uploadPattern(context, "bf16", numRows * inputs);
-      const out = context.allocate(numRows * outputs * 2);
-      return {
-        name: `${numRows} rows ${outputs} x ${inputs}`,
-        bytes,
-        flops: 2 * numRows * outputs * inputs,
-        launch: (round: number): void => {
-          const weight = weights[round % copies];
-          if (weight === undefined) return;
-          const shape = { numRows, outputs, inputs, weightType, outputType: "bf16" } as const;
-          launchSkinnyGemm(context.stream, { x, weight, scales, out, ...shape });
-        },
-      };
-    });
-  });
-}

@@ -1,0 +1,34 @@
+/**
+ * All benches of GPU kernels. Knows no driver: the caller brings the context. Sources: the head comment of each kernel.
+ */
+import { cudaBenches as addNorm } from "./add-norm/add-norm.cuda-bench.ts";
+import { cudaBenches as attention } from "./attention/attention.cuda-bench.ts";
+import { cudaBenches as copyBlock } from "./copy-block/copy-block.cuda-bench.ts";
+import { cudaBenches as expertLinear } from "./expert-linear/expert-linear.cuda-bench.ts";
+import { cudaBenches as fusedLayer } from "./fused-layer/fused-layer.cuda-bench.ts";
+import { cudaBenches as gatedMul } from "./gated-mul/gated-mul.cuda-bench.ts";
+import { cudaBenches as int4Linear } from "./int4-linear/int4-linear.cuda-bench.ts";
+import { cudaBenches as lora } from "./lora/lora.cuda-bench.ts";
+import { cudaBenches as quantize } from "./quantize/quantize.cuda-bench.ts";
+import { cudaBenches as ropeStore } from "./rope-store/rope-store.cuda-bench.ts";
+import { cudaChecks as sampleChecks } from "./sample/sample.cuda-check.ts";
+import { cudaBenches as skinnyGemm } from "./skinny-gemm/skinny-gemm.cuda-bench.ts";
+import type { CudaBenchSet } from "./testing/cuda-bench.ts";
+import { cudaBenches as wgmmaGemm } from "./wgmma-gemm/wgmma-gemm.cuda-bench.ts";
+
+export const allCudaBenches: readonly CudaBenchSet[] = [
+  ...addNorm,
+  ...attention,
+  ...copyBlock,
+  ...expertLinear,
+  ...fusedLayer,
+  ...gatedMul,
+  ...int4Linear,
+  ...lora,
+  ...quantize,
+  ...ropeStore,
+  ...skinnyGemm,
+  ...wgmmaGemm,
+  // These are timed on the inputs of their checks.
+  ...sampleChecks.flatMap(({ name, benches }) => (benches === undefined ? [] : [{ name, benches }])),
+];
