@@ -65,7 +65,7 @@ class JsonCall {
   }
 
   #readKey(cursor: TextCursor): ReadState {
-    this.#value += cursor.take(this.#scanner.scan(cursor.rest));
+    this.#value += this.#scanner.take(cursor);
     if (!this.#scanner.isDone) return cursor.isEnded ? "failed" : "more";
     const key = parsed(this.#value);
     if (typeof key !== "string") return "failed";
@@ -82,7 +82,7 @@ class JsonCall {
 
   #readValue(cursor: TextCursor, deltas: OutputDelta[]): ReadState {
     if (this.#value === "" && cursor.skipSpace() === "more") return "more";
-    const piece = cursor.take(this.#scanner.scan(cursor.rest));
+    const piece = this.#scanner.take(cursor);
     this.#value += piece;
     const isArguments = this.#key === this.#keys.argumentsKey || ARGUMENT_KEYS.has(this.#key);
     // Text that holds JSON is passed on when it is whole.

@@ -1,4 +1,8 @@
-/** Finds where a JSON value ends in text that arrives in pieces (RFC 8259). Checks nothing else: the grammar did, or nobody can. */
+/**
+ * Finds where a JSON value ends in text that arrives in pieces (RFC 8259), and escapes control characters in its strings:
+ * models write line breaks there as they are, and grammars let some pass. Checks nothing else.
+ */
+import type { TextCursor } from "./text-cursor.ts";
 
 const QUOTE = '"';
 const DELIMITERS = ",]} \t\r\n";
@@ -11,14 +15,29 @@ export class JsonValueScanner {
   #isScalar = false;
   isDone = false;
 
-  /** Length of the start of the text that belongs to the value. */
-  scan(text: string): number {
+  /** Takes the start of the text that belongs to the value. */
+  take(cursor: Pick<TextCursor, "rest" | "take">): string {
+    const { rest } = cursor;
+    let json = "";
+    let from = 0;
     let at = 0;
-    while (at < text.length && !this.isDone) {
-      if (!this.#next(text.charAt(at))) break;
+    while (at < rest.length && !this.isDone) {
+      const char = rest.charAt(at);
+      if (this.#isInString && char < " ") {
+        json += rest.slice(from, at) + this.#escape(char);
+        from = at + 1;
+      }
+      if (!this.#next(char)) break;
       at += 1;
     }
-    return at;
+    cursor.take(at);
+    return json + rest.slice(from, at);
+  }
+
+  /** A backslash in front of it is out already. */
+  #escape(char: string): string {
+    const escaped = JSON.stringify(char).slice(1, -1);
+    return this.#isEscaped ? escaped.slice(1) : escaped;
   }
 
   /** False: the character is the first behind a number or literal. */

@@ -30,7 +30,7 @@ export class NamedJsonReader implements CallReader {
       this.#step = "arguments";
     }
     if (this.#step === "arguments") {
-      this.#sink.addArguments(cursor.take(this.#scanner.scan(cursor.rest)), deltas);
+      this.#sink.addArguments(this.#scanner.take(cursor), deltas);
       if (!this.#scanner.isDone) return cursor.isEnded ? "failed" : "more";
       this.#sink.end(deltas);
       this.#step = "close";

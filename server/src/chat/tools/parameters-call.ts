@@ -1,7 +1,8 @@
 /** Reads a call whose arguments are marked one by one, and writes them as JSON. Text values are passed on as they arrive. */
 import type { OutputDelta } from "../chat-contract.ts";
 import type { CallReader, CallSink, ReadState } from "./call-reader.ts";
-import type { Match, TextCursor } from "./text-cursor.ts";
+import { JsonValueScanner } from "./json-value-scanner.ts";
+import { type Match, TextCursor } from "./text-cursor.ts";
 import type { ParametersForm } from "./tool-row.ts";
 
 const MAX_NAME_CHARS = 256;
@@ -126,11 +127,14 @@ function escaped(text: string): string {
   return JSON.stringify(text).slice(1, -1);
 }
 
-/** The value as it was written when it is JSON, else as text. */
+/** The value as it was written when it is JSON, but for control characters in strings; else as text. */
 function jsonOf(text: string): string {
+  const cursor = new TextCursor();
+  cursor.append(text);
+  const json = new JsonValueScanner().take(cursor) + cursor.takeAll();
   try {
-    JSON.parse(text);
-    return text;
+    JSON.parse(json);
+    return json;
   } catch {
     return JSON.stringify(text);
   }

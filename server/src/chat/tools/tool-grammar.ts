@@ -13,8 +13,6 @@ const ANY_OBJECT: Schema = { type: "object" };
 const ANY_TEXT: Format = { type: "any_text" };
 /** The library takes no empty text and no empty expression. */
 const NOTHING: Format = { type: "grammar", grammar: 'root ::= ""' };
-/** Calls that follow each other without a separator: each place in the answer is a part of the grammar. */
-const MAX_CALLS = 8;
 
 /** Reasoning that the answer begins with, before calls that are required. */
 export interface OpenReasoning {
@@ -47,31 +45,33 @@ function after({ open, close }: OpenReasoning, calls: Format): Format {
 /** Free text around the calls when none is required; else calls and nothing else. */
 function callsFormat(row: ToolRow, tools: readonly ChatTool[], isRequired: boolean, isParallel: boolean): Format {
   const { section, form } = row;
-  const place = (index: number): Format => either(...tagsOf(form, tools, isParallel, index));
-  const count = isParallel && !isList(form) ? MAX_CALLS : 1;
   if (section !== undefined) {
     const gap = form.kind === "parameters" ? form.gap : "";
-    const all = tag(section.open, inPlaces(place, gap, count), gap + section.close);
+    const all = tag(section.open, callsInRow(form, tools, isParallel, gap), gap + section.close);
     return isRequired ? all : triggered([all], section.open.trim(), false);
   }
-  if (isRequired) return inPlaces(place, separatorOf(form), count);
-  return triggered(tagsOf(form, tools, isParallel, 0), triggerOf(form), count > 1);
+  if (isRequired) return callsInRow(form, tools, isParallel, separatorOf(form));
+  return triggered(tagsOf(form, tools, isParallel), triggerOf(form), isParallel && !isList(form));
+}
+
+/**
+ * One call or several and nothing else. The grammar holds each schema once: copies for the places of several calls take
+ * seconds to compile.
+ */
+function callsInRow(form: CallForm, tools: readonly ChatTool[], isParallel: boolean, gap: string): Format {
+  const tags = tagsOf(form, tools, isParallel);
+  if (!isParallel || isList(form)) return either(...tags);
+  if (gap !== "") return separated(tags, gap, true);
+  // The library takes no empty separator: the mark that opens each call stands for it.
+  const { open } = form;
+  const rests = tags.map((each) => ({ ...each, begin: each.begin.slice(open.length) }));
+  return sequence({ type: "const_string", value: open }, separated(rests, open, true));
 }
 
 /** Between two calls, as models write it. */
 function separatorOf(form: CallForm): string {
   if (form.kind === "json-object") return form.open === "" ? "; " : "\n";
   return form.kind === "parameters" ? form.gap : "";
-}
-
-/** One to `count` calls. */
-function inPlaces(place: (index: number) => Format, gap: string, count: number): Format {
-  let rest = NOTHING;
-  for (let index = count - 1; index > 0; index -= 1) {
-    const next = gap === "" ? place(index) : sequence({ type: "const_string", value: gap }, place(index));
-    rest = either(sequence(next, rest), NOTHING);
-  }
-  return sequence(place(0), rest);
 }
 
 /** One tag holds all calls of an answer. */
@@ -92,8 +92,7 @@ function separated(tags: readonly Tag[], separator: string, isParallel: boolean)
   return { type: "tags_with_separator", tags, separator, at_least_one: true, stop_after_first: !isParallel };
 }
 
-/** @param index of the call in the answer, for forms that number them */
-function tagsOf(form: CallForm, tools: readonly ChatTool[], isParallel: boolean, index: number): readonly Tag[] {
+function tagsOf(form: CallForm, tools: readonly ChatTool[], isParallel: boolean): readonly Tag[] {
   switch (form.kind) {
     case "json-object":
       return tools.map((tool) => objectTag(tool, form, form.open + form.gap, form.gap + form.close));
@@ -102,7 +101,7 @@ function tagsOf(form: CallForm, tools: readonly ChatTool[], isParallel: boolean,
       return [tag(`${form.open}[`, separated(calls, ", ", isParallel), `]${form.close}`)];
     }
     case "named-json":
-      return tools.map((tool) => namedTag(tool, form, index));
+      return tools.map((tool) => namedTag(tool, form));
     case "parameters":
       return tools.map((tool) => parametersTag(tool, form));
     case "pythonic": {
@@ -122,10 +121,15 @@ function objectTag(
   return tag(begin, jsonFormat(schemaOf(tool)), `}${close}`);
 }
 
-function namedTag(tool: ChatTool, form: NamedJsonForm, index: number): Tag {
+/** `#` in the suffix stands for the number of the call. */
+function namedTag(tool: ChatTool, form: NamedJsonForm): Tag {
   const { open, namePrefix, nameSuffix, middle, close } = form;
-  const head = open + namePrefix + nameOf(tool) + nameSuffix.replace("#", String(index)) + middle;
-  return tag(head, jsonFormat(schemaOf(tool)), close);
+  const [suffix = "", behindNumber] = nameSuffix.split("#");
+  const head = open + namePrefix + nameOf(tool) + suffix;
+  const value = jsonFormat(schemaOf(tool));
+  if (behindNumber === undefined) return tag(head + middle, value, close);
+  const number: Format = { type: "regex", pattern: "[0-9]{1,2}" };
+  return tag(head, sequence(number, { type: "const_string", value: behindNumber + middle }, value), close);
 }
 
 /** Required parameters in the order of the schema, each other one where it stands, or not. */
