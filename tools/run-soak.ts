@@ -21,6 +21,7 @@ import { restartsSoak } from "../tests/soak/restarts.ts";
 import { schedulesSoak } from "../tests/soak/schedules.ts";
 import { schedulingSoak } from "../tests/soak/scheduling.ts";
 import type { Soak } from "../tests/soak/soak.ts";
+import { toolCallsSoak } from "../tests/soak/tool-calls.ts";
 import { visionSoak } from "../tests/soak/vision.ts";
 
 const RECORDS = fileURLToPath(new URL("../tests/soak/records/", import.meta.url));
@@ -38,6 +39,7 @@ const ALL: readonly Soak[] = [
   visionSoak,
   floatsSoak,
   everyFloatSoak,
+  toolCallsSoak,
 ];
 
 const { values, positionals } = parseArgs({
