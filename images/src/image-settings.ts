@@ -7,7 +7,7 @@ import { join, resolve } from "node:path";
 import type { ModelSource } from "@nereid/server/backend/backend";
 import { DEFAULT_MAX_IMAGE_PIXELS, DEFAULT_MAX_PATCHES } from "@nereid/server/core/limits";
 import type { ModelConfig } from "@nereid/server/core/model-config";
-import { ServerError } from "@nereid/server/core/server-error";
+import { invalidArgument, ServerError } from "@nereid/server/core/server-error";
 import type { FetchRules } from "./fetch-image.ts";
 import type { PixelType } from "./messages.ts";
 import { type ImageProcessing, parseProcessor } from "./processor-config.ts";
@@ -196,5 +196,5 @@ function textOf(config: ModelConfig, key: string): string | undefined {
 }
 
 function wrong({ name }: ModelConfig, text: string): ServerError {
-  return new ServerError("invalid_argument", `model '${name}': ${text}`);
+  return invalidArgument(`model '${name}': ${text}`);
 }

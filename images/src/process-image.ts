@@ -1,7 +1,7 @@
 /**
  * Converts a decoded image to pixel values, by the steps of its image processor (transformers). Pure; runs in a worker.
  */
-import { ServerError } from "@nereid/server/core/server-error";
+import { invalidArgument, type ServerError } from "@nereid/server/core/server-error";
 import { type Size, sizeAfter } from "./image-size.ts";
 import { cutTiles, numTiles, patchesOfTile, type TileLayout, tileOrder } from "./image-tiles.ts";
 import type { ImageProcessing, PatchLayout } from "./processor-config.ts";
@@ -63,7 +63,7 @@ function toTiles(image: PixelImage, processing: ImageProcessing, layout: TileLay
 /** Determined by the description alone. */
 function tilesDiffer(whole: readonly number[], tile: readonly number[]): ServerError {
   const text = `the resized image becomes [${whole.join(", ")}], its tiles [${tile.join(", ")}]: 'size' and 'crop_size' of the processor must make them equal`;
-  return new ServerError("invalid_argument", text);
+  return invalidArgument(text);
 }
 
 function resizeBy(image: PixelImage, { rule, filter }: NonNullable<ImageProcessing["resize"]>): PixelImage {

@@ -1,6 +1,6 @@
 /** Decodes and processes the images of one request into one buffer. Knows no process. */
 import { numberToFp16 } from "@nereid/server/core/fp16";
-import { ServerError } from "@nereid/server/core/server-error";
+import { invalidArgument, ServerError } from "@nereid/server/core/server-error";
 import type { DecodeImage } from "./decode-image.ts";
 import { readImageHeader } from "./image-header.ts";
 import { END_OF_ROW, patchesOfTile } from "./image-tiles.ts";
@@ -52,7 +52,7 @@ export async function processJob(
 /** Counted before processing. */
 function tooMany(count: number, most: number): ServerError {
   const text = `images become ${count} patches or more, expected at most ${most} (parameter 'max_patches_per_request'): send smaller or fewer ones, or lower the processor's 'max_pixels'`;
-  return new ServerError("invalid_argument", text);
+  return invalidArgument(text);
 }
 
 function commonShape(images: readonly ProcessedImage[]): readonly number[] {
@@ -60,7 +60,7 @@ function commonShape(images: readonly ProcessedImage[]): readonly number[] {
   for (const [index, { shape }] of images.entries()) {
     if (shape.join() === first.shape.join()) continue;
     const text = `images of one request must become the same size: image 0 is [${first.shape.join(", ")}], image ${index} is [${shape.join(", ")}]; let the processor crop or resize to a fixed size`;
-    throw new ServerError("invalid_argument", text);
+    throw invalidArgument(text);
   }
   return first.shape;
 }

@@ -1,5 +1,5 @@
 /** Reads single fields of an image processor's description, with errors that name the field. Pure. */
-import { ServerError } from "@nereid/server/core/server-error";
+import { invalidArgument, type ServerError } from "@nereid/server/core/server-error";
 
 export type Json = null | boolean | number | string | readonly Json[] | { readonly [key: string]: Json };
 
@@ -55,7 +55,7 @@ export class ProcessorFields {
 
   wrong(key: string, expected: string): ServerError {
     const got = JSON.stringify(this.get(key.split(".")[0] ?? key));
-    return new ServerError("invalid_argument", `${this.#where}: '${key}' must be ${expected}, got ${got}`);
+    return invalidArgument(`${this.#where}: '${key}' must be ${expected}, got ${got}`);
   }
 
   #length(key: string, value: unknown): number {

@@ -2,7 +2,7 @@
 
 import { MAX_RETRIEVAL_HITS } from "@nereid/server/core/limits";
 import type { ModelConfig } from "@nereid/server/core/model-config";
-import { ServerError } from "@nereid/server/core/server-error";
+import { invalidArgument, type ServerError } from "@nereid/server/core/server-error";
 import { parseFilter } from "../stores/filter.ts";
 import { expectCollectionName } from "../stores/open-store.ts";
 import { type Filter, METRICS, type Metric } from "../stores/vector-store.ts";
@@ -122,5 +122,5 @@ class Parameters {
 }
 
 function wrong({ name }: ModelConfig, text: string): ServerError {
-  return new ServerError("invalid_argument", `model '${name}': ${text}`);
+  return invalidArgument(`model '${name}': ${text}`);
 }

@@ -3,7 +3,7 @@
  * manual, "Query and Projection Operators". Pure.
  */
 import { MAX_FILTER_CHOICES, MAX_FILTER_CONDITIONS, MAX_FILTER_FIELD_CHARS } from "@nereid/server/core/limits";
-import { ServerError } from "@nereid/server/core/server-error";
+import { invalidArgument, type ServerError } from "@nereid/server/core/server-error";
 import type { Condition, DocumentObject, DocumentValue, Filter } from "./vector-store.ts";
 
 const OPERATORS: ReadonlyMap<string, Condition["test"]> = new Map([
@@ -23,10 +23,7 @@ export function parseFilter(text: string, where: string): Filter {
   if (!isObject(value)) throw wrong(where, `a JSON object such as {"color": "red", "year": {"$gte": 2020}}`, text);
   const filter = Object.entries(value).flatMap(([field, wanted]) => conditionsOf(field, wanted, where));
   if (filter.length > MAX_FILTER_CONDITIONS) {
-    throw new ServerError(
-      "invalid_argument",
-      `${where} has ${filter.length} conditions, expected at most ${MAX_FILTER_CONDITIONS}`,
-    );
+    throw invalidArgument(`${where} has ${filter.length} conditions, expected at most ${MAX_FILTER_CONDITIONS}`);
   }
   return filter;
 }
@@ -119,5 +116,5 @@ function parseJson(text: string): DocumentValue | undefined {
 
 function wrong(where: string, expected: string, got: string): ServerError {
   const shown = got.length > 100 ? `${got.slice(0, 100)}…` : got;
-  return new ServerError("invalid_argument", `${where} expects ${expected}, got ${shown}`);
+  return invalidArgument(`${where} expects ${expected}, got ${shown}`);
 }

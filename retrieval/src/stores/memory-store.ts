@@ -4,7 +4,7 @@
  */
 import { appendFile, mkdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
-import { ServerError } from "@nereid/server/core/server-error";
+import { invalidArgument, ServerError } from "@nereid/server/core/server-error";
 import { matches } from "./filter.ts";
 import { lengthOf, type Matrix, nearest } from "./nearest.ts";
 import type { CollectionShape, DocumentObject, Hit, Row, SearchQuery, VectorStore } from "./vector-store.ts";
@@ -90,10 +90,7 @@ export class MemoryStore implements VectorStore {
       if (row !== undefined) collection.put(row);
       // Only the last line can be truncated by a crash; its row is written again.
       else if (line !== "" && index < lines.length - 1) {
-        throw new ServerError(
-          "invalid_argument",
-          `${this.#path(name)}: line ${index + 2} is no row of ${dimensions} numbers`,
-        );
+        throw invalidArgument(`${this.#path(name)}: line ${index + 2} is no row of ${dimensions} numbers`);
       }
     });
     return collection;
@@ -181,13 +178,10 @@ function parseLine(line: string, dimensions: number): Row | undefined {
 }
 
 export function vectorLengthMismatch(got: number, expected: number): ServerError {
-  return new ServerError(
-    "invalid_argument",
-    `the embedding has ${got} numbers, those of the collection have ${expected}`,
-  );
+  return invalidArgument(`the embedding has ${got} numbers, those of the collection have ${expected}`);
 }
 
 export function dimensionMismatch(name: string, got: number, wanted: number): ServerError {
   const text = `collection '${name}' is there with vectors of ${got} numbers, this encoder gives ${wanted}; choose another name`;
-  return new ServerError("invalid_argument", text);
+  return invalidArgument(text);
 }

@@ -3,7 +3,7 @@
  * address from a variable, which keeps passwords out of configurations. Sources: URI forms of libpq and MongoDB.
  */
 import { resolve } from "node:path";
-import { ServerError } from "@nereid/server/core/server-error";
+import { invalidArgument, type ServerError } from "@nereid/server/core/server-error";
 import { EmbeddedStore } from "./embedded-store.ts";
 import { MongoStore } from "./mongo-store.ts";
 import { PostgresConnection } from "./postgres-connection.ts";
@@ -28,7 +28,7 @@ export function openStores(address: string, documents: string | undefined, optio
   const store = openStore(address, options);
   if (documents === undefined) return store;
   const url = resolveAddress(documents, options);
-  if (!MONGO.test(url)) throw new ServerError("invalid_argument", "documents are expected at an address of mongodb://");
+  if (!MONGO.test(url)) throw invalidArgument("documents are expected at an address of mongodb://");
   return new SplitStore(store, new MongoStore({ url, ...options }));
 }
 
@@ -56,7 +56,7 @@ export function resolveAddress(address: string, { folder, env }: Pick<StoreOptio
   if (variable !== undefined) {
     const value = env[variable];
     if (value === undefined || value === "") {
-      throw new ServerError("invalid_argument", `the store's address is in the variable ${variable}, which is not set`);
+      throw invalidArgument(`the store's address is in the variable ${variable}, which is not set`);
     }
     return resolveAddress(value.replace(/^env:/, ""), { folder, env });
   }
@@ -68,13 +68,12 @@ export function resolveAddress(address: string, { folder, env }: Pick<StoreOptio
 export function expectCollectionName(name: string): void {
   if (/^[A-Za-z_][A-Za-z0-9_]{0,47}$/.test(name)) return;
   const text = `'${name}' is no name of a collection: expected up to 48 letters, digits and underscores, no digit in front`;
-  throw new ServerError("invalid_argument", text);
+  throw invalidArgument(text);
 }
 
 function unknownAddress(address: string): ServerError {
   const scheme = /^[a-z+]*/i.exec(address)?.[0] ?? "";
-  return new ServerError(
-    "invalid_argument",
+  return invalidArgument(
     `no store is at an address of '${scheme}:'; expected memory:<folder>, pglite:<folder>, postgresql://…, mongodb://… or env:<variable>`,
   );
 }

@@ -3,7 +3,7 @@
  * redis_cache README. Pure.
  */
 import type { Environment } from "../core/environment.ts";
-import { ServerError } from "../core/server-error.ts";
+import { invalidArgument, type ServerError } from "../core/server-error.ts";
 
 export interface RedisSettings {
   readonly host: string;
@@ -75,5 +75,5 @@ function isTrue(text: string | undefined): boolean {
 
 /** Errors never quote passwords. */
 function wrong(name: string, expected: string, got: string): ServerError {
-  return new ServerError("invalid_argument", `--cache-config redis,${name}: expected ${expected}, got ${got}`);
+  return invalidArgument(`--cache-config redis,${name}: expected ${expected}, got ${got}`);
 }

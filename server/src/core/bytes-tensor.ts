@@ -3,7 +3,7 @@
  * extension).
  */
 import { type BytesFault, checkBytesElements, splitBytesElements } from "@nereid/wire";
-import { ServerError } from "./server-error.ts";
+import { invalidArgument } from "./server-error.ts";
 import { elementCount, type Tensor } from "./tensor.ts";
 
 export { packBytesElements } from "@nereid/wire";
@@ -11,7 +11,7 @@ export { packBytesElements } from "@nereid/wire";
 /** Checks that `data` holds exactly the elements that the shape says. `where` names tensor and model for the message. */
 export function expectBytesElements(data: Uint8Array, expected: number, where: string): void {
   const fault = checkBytesElements(data, expected);
-  if (fault !== undefined) throw new ServerError("invalid_argument", describe(fault, expected, where));
+  if (fault !== undefined) throw invalidArgument(describe(fault, expected, where));
 }
 
 /** The elements of a checked BYTES tensor, as views. @throws ServerError when the framing is broken */

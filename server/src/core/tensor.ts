@@ -1,6 +1,6 @@
 /** A named tensor in host memory. Knows no protocol and no backend. */
 import { type Datatype, elementSize } from "@nereid/wire";
-import { ServerError } from "./server-error.ts";
+import { invalidArgument } from "./server-error.ts";
 
 /**
  * `data` is little-endian and row-major. BYTES elements are contiguous, each after a 4-byte little-endian length
@@ -19,7 +19,7 @@ export function elementCount(shape: readonly number[]): number {
   let count = 1;
   for (const dim of shape) count *= dim;
   if (!Number.isSafeInteger(count) || count < 0) {
-    throw new ServerError("invalid_argument", `shape [${shape.join(",")}] has an element count that is out of range`);
+    throw invalidArgument(`shape [${shape.join(",")}] has an element count that is out of range`);
   }
   return count;
 }

@@ -4,7 +4,7 @@
  */
 import { Socket } from "node:net";
 import process from "node:process";
-import { ServerError } from "../core/server-error.ts";
+import { invalidArgument } from "../core/server-error.ts";
 import { createDecoderRunner } from "../engine/cpu/cpu-runner.ts";
 import { planCpuMemory } from "../engine/cpu/memory-demand.ts";
 import { type CudaRunnerOptions, createCudaRunner } from "../engine/cuda/create-runner.ts";
@@ -111,8 +111,7 @@ async function createDrafter(spec: EngineSpec, { numBlocks, vocabSize }: StepRun
   if (runner.vocabSize === vocabSize)
     return new ModelDrafter(runner, spec.engine.speculation, spec.engine.maxBatchTokens);
   await runner.close();
-  throw new ServerError(
-    "invalid_argument",
+  throw invalidArgument(
     `the draft model in ${spec.draftModelDir} has a vocabulary of ${runner.vocabSize}, expected ${vocabSize} as the model's`,
   );
 }

@@ -2,7 +2,7 @@
 import process from "node:process";
 import type { RedisCache } from "../cache/redis-cache.ts";
 import type { CacheOptions } from "../config/flags/server-options.ts";
-import { ServerError } from "../core/server-error.ts";
+import { invalidArgument } from "../core/server-error.ts";
 import type { ServerLog } from "../observe/log.ts";
 import { requirePackage } from "../packages/optional-package.ts";
 import { ResponseCache } from "../scheduler/cache/response-cache.ts";
@@ -28,7 +28,7 @@ function createCache(settings: ReadonlyMap<string, string>): ResponseCache {
   if (/^[0-9]+$/.test(text) && Number.isSafeInteger(Number(text)) && Number(text) > 0) {
     return new ResponseCache(Number(text));
   }
-  throw new ServerError("invalid_argument", `--cache-config local,size= expects a number of bytes, got '${text}'`);
+  throw invalidArgument(`--cache-config local,size= expects a number of bytes, got '${text}'`);
 }
 
 /** Its code is loaded for those who use it. */

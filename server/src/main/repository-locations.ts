@@ -1,7 +1,7 @@
 /** The model repositories that a server is started with: folders of this machine, and what is elsewhere. */
 import { statSync } from "node:fs";
 import type { ServerOptions } from "../config/flags/server-options.ts";
-import { ServerError } from "../core/server-error.ts";
+import { invalidArgument, ServerError } from "../core/server-error.ts";
 import type { ServerLog } from "../observe/log.ts";
 import { localLocation, type RepositoryLocation } from "../repository/source/repository-location.ts";
 
@@ -28,5 +28,5 @@ function isRemote(path: string): boolean {
 function expectRepository(path: string): void {
   const stat = statSync(path, { throwIfNoEntry: false });
   if (stat === undefined) throw new ServerError("internal", `failed to stat file ${path}`);
-  if (!stat.isDirectory()) throw new ServerError("invalid_argument", "repository path is not a valid directory");
+  if (!stat.isDirectory()) throw invalidArgument("repository path is not a valid directory");
 }

@@ -4,7 +4,7 @@
  */
 import { packBytesElements } from "../core/bytes-tensor.ts";
 import { MAX_CLASSIFICATION_ELEMENTS } from "../core/limits.ts";
-import { ServerError } from "../core/server-error.ts";
+import { invalidArgument } from "../core/server-error.ts";
 import { elementCount, type Tensor } from "../core/tensor.ts";
 
 /** Text of a class of this output, undefined when it has none. */
@@ -35,14 +35,11 @@ export function classify(output: Tensor, numClasses: number, isBatching: boolean
 function readValues(output: Tensor): (number | bigint)[] {
   const read = READERS.get(output.datatype);
   if (read === undefined) {
-    throw new ServerError(
-      "invalid_argument",
-      `class result not available for output due to unsupported type '${output.datatype}'`,
-    );
+    throw invalidArgument(`class result not available for output due to unsupported type '${output.datatype}'`);
   }
   const count = elementCount(output.shape);
   if (count > MAX_CLASSIFICATION_ELEMENTS) {
-    throw new ServerError("invalid_argument", "classification output tensor too large");
+    throw invalidArgument("classification output tensor too large");
   }
   const view = new DataView(output.data.buffer, output.data.byteOffset, output.data.byteLength);
   return Array.from({ length: count }, (_, i) => read(view, i));

@@ -1,5 +1,5 @@
 /** GPU memory as the memory of a region, copied through the host (Triton's CUDA shared memory extension). */
-import { ServerError } from "../core/server-error.ts";
+import { invalidArgument, ServerError } from "../core/server-error.ts";
 import type { SharedDeviceMemory, SharedDevices } from "../native/cuda/shared-memory.ts";
 import type { Logger } from "../observe/log.ts";
 import type { RegionMemory } from "./region.ts";
@@ -27,7 +27,7 @@ export class DeviceRegions {
       return { memory: new DeviceMemory(opened, this.#log), numBytes: opened.numBytes };
     } catch (error) {
       this.#log.error("shared_memory", `failed to open CUDA IPC handle: ${reasonOf(error)}`);
-      throw new ServerError("invalid_argument", "failed to register shared memory region: invalid args");
+      throw invalidArgument("failed to register shared memory region: invalid args");
     }
   }
 }

@@ -3,7 +3,7 @@
  * extension).
  */
 import type { TraceChanges, TraceLevel, TraceSettings } from "../core/request-trace.ts";
-import { ServerError } from "../core/server-error.ts";
+import { invalidArgument, ServerError } from "../core/server-error.ts";
 
 /** The settings of one request, however it is written. Undefined = not there, null = to be cleared. */
 export interface WrittenTraceSettings {
@@ -58,7 +58,7 @@ function readLevels(names: readonly string[] | null | undefined): readonly Trace
   if (names === undefined || names === null) return names;
   if (names.includes(OFF)) {
     if (names.length === 1) return [];
-    throw new ServerError("invalid_argument", "Expect only one trace level 'OFF' is specified");
+    throw invalidArgument("Expect only one trace level 'OFF' is specified");
   }
   const levels = (["TIMESTAMPS", "TENSORS"] as const).filter((level) => names.includes(level));
   return levels.length === 0 ? undefined : levels;
@@ -75,14 +75,14 @@ function readCount(written: WrittenTraceSettings): number | null | undefined {
   if (text === undefined || text === null) return text;
   const count = parseInt32("trace_count", text, `[ -1, ${MAX_INT32} ]`);
   if (count >= -1) return count;
-  throw new ServerError("invalid_argument", `Unable to parse 'trace_count'. Expecting value >= -1, got:${text}`);
+  throw invalidArgument(`Unable to parse 'trace_count'. Expecting value >= -1, got:${text}`);
 }
 
 /** The number that the text begins with, as upstream reads it. */
 function parseInt32(name: string, text: string, range: string): number {
   const digits = /^\s*[+-]?[0-9]+/.exec(text)?.[0];
-  if (digits === undefined) throw new ServerError("invalid_argument", `Unable to parse '${name}', got: ${text}`);
+  if (digits === undefined) throw invalidArgument(`Unable to parse '${name}', got: ${text}`);
   const value = Number(digits);
   if (value >= MIN_INT32 && value <= MAX_INT32) return value;
-  throw new ServerError("invalid_argument", `Unable to parse '${name}', value is out of range ${range}, got: ${text}`);
+  throw invalidArgument(`Unable to parse '${name}', value is out of range ${range}, got: ${text}`);
 }

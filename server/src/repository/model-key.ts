@@ -2,7 +2,7 @@
  * The unique key of a model: its name, prefixed by its repository when namespacing is on. Keys are strings, for maps
  * and locks; without namespacing a key is the name. Knows no repository.
  */
-import { ServerError } from "../core/server-error.ts";
+import { invalidArgument, type ServerError } from "../core/server-error.ts";
 
 /** Separator that occurs in no path and no name. */
 const SEPARATOR = "\0";
@@ -30,5 +30,5 @@ export function modelKeyText(key: string): string {
 /** The error for a plain name that several repositories have. */
 export function ambiguousName(name: string, count: number): ServerError {
   const text = `There are ${count} identifiers of model '${name}' in global map, model namespace must be provided to resolve ambiguity.`;
-  return new ServerError("invalid_argument", text);
+  return invalidArgument(text);
 }

@@ -3,7 +3,7 @@
  * Knows the states of the registry; load-model.ts builds one version.
  */
 import type { LoadOptions, ModelIndexEntry } from "../core/model-server.ts";
-import { ERROR_CODE_NAMES, ServerError } from "../core/server-error.ts";
+import { ERROR_CODE_NAMES, invalidArgument, ServerError } from "../core/server-error.ts";
 import { AgentChain, type AgentChainOptions } from "./agents/agent-chain.ts";
 import { DrainingVersions } from "./draining-versions.ts";
 import { EnsembleCallers, stepsText } from "./ensemble-callers.ts";
@@ -59,11 +59,11 @@ export class ModelManager {
   async load(name: string, options: LoadOptions): Promise<void> {
     if (name === "") {
       const text = "Model name cannot be empty. Please enter a valid name to deploy.";
-      throw new ServerError("invalid_argument", text);
+      throw invalidArgument(text);
     }
     if (!isSafeModelName(name)) {
       const text = `invalid model name '${name}', model name must not contain path traversal characters`;
-      throw new ServerError("invalid_argument", text);
+      throw invalidArgument(text);
     }
     await this.#sources.tryRefresh();
     const key = this.#sources.keyOf(name);

@@ -11,7 +11,7 @@ import type {
   ServedModel,
 } from "../core/model-server.ts";
 import type { TraceChanges, TraceSettings, Tracing } from "../core/request-trace.ts";
-import { ServerError } from "../core/server-error.ts";
+import { invalidArgument, ServerError } from "../core/server-error.ts";
 import type { ServerLog } from "../observe/log.ts";
 import type { ModelManager } from "./model-manager.ts";
 import type { ModelVersion } from "./model-version.ts";
@@ -112,11 +112,11 @@ export class RepositoryServer implements ModelServer {
     const { registry } = this.#options;
     const served = name === "" ? [...registry.allReady()] : registry.readyByName(name);
     if (name !== "" && served.length === 0) {
-      throw new ServerError("invalid_argument", `requested model '${name}' is not available`);
+      throw invalidArgument(`requested model '${name}' is not available`);
     }
     const wanted = version === "" ? served : served.filter((model) => model.version === String(parseVersion(version)));
     if (version !== "" && wanted.length === 0) {
-      throw new ServerError("invalid_argument", `requested model version is not available for model '${name}'`);
+      throw invalidArgument(`requested model version is not available for model '${name}'`);
     }
     return wanted.map((model) => model.statistics.snapshot(model.name, model.version));
   }
@@ -156,7 +156,7 @@ export class RepositoryServer implements ModelServer {
 
   #expectReady(name: string): void {
     if (name === "" || this.#options.registry.isServed(name)) return;
-    throw new ServerError("invalid_argument", `Request for unknown model : ${name}`);
+    throw invalidArgument(`Request for unknown model : ${name}`);
   }
 
   /** For calls between models. */

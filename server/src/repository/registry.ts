@@ -1,6 +1,6 @@
 /** The registry of model versions and their states. Answers lookups; loads nothing. */
 import type { ModelIndexEntry } from "../core/model-server.ts";
-import { ServerError } from "../core/server-error.ts";
+import { invalidArgument, ServerError } from "../core/server-error.ts";
 import { ambiguousName, modelKey, nameOfKey } from "./model-key.ts";
 import type { ModelVersion } from "./model-version.ts";
 
@@ -175,8 +175,7 @@ const MAX_INT64 = 2n ** 63n - 1n;
 /** @throws ServerError invalid_argument when the text is no 64-bit integer */
 export function parseVersion(text: string): number {
   if (/^[+-]?[0-9]+$/.test(text) && BigInt(text) <= MAX_INT64 && BigInt(text) >= -MAX_INT64) return Number(text);
-  throw new ServerError(
-    "invalid_argument",
+  throw invalidArgument(
     `failed to get model version from specified version string '${text}' (details: stol), version should be an integral value > 0`,
   );
 }

@@ -2,7 +2,7 @@
  * Limits and use of rate limiter resources, per device or global. A resource without a limit has as much as the most
  * demanding executor needs. Source: Triton documentation, "Rate Limiter". Pure.
  */
-import { ServerError } from "../core/server-error.ts";
+import { invalidArgument } from "../core/server-error.ts";
 
 export interface ResourceNeed {
   readonly name: string;
@@ -96,7 +96,7 @@ function checkKinds(needs: readonly ResourceNeed[]): void {
     const global = device === undefined;
     if ((isGlobal.get(name) ?? global) !== global) {
       const text = `Resource "${name}" is present as both global and device-specific resource in the model configuration.`;
-      throw new ServerError("invalid_argument", text);
+      throw invalidArgument(text);
     }
     isGlobal.set(name, global);
   }
@@ -106,8 +106,7 @@ function checkCount(need: ResourceNeed, all: readonly ResourceNeed[], capacity: 
   if (need.count <= capacity) return;
   const key = keyOf(need);
   const least = Math.max(...all.filter((other) => keyOf(other) === key).map(({ count }) => count));
-  throw new ServerError(
-    "invalid_argument",
+  throw invalidArgument(
     `Resource count for "${need.name}" is limited to ${capacity} which will prevent scheduling of one or more model instances, the minimum required count is ${least}`,
   );
 }

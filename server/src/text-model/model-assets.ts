@@ -4,7 +4,7 @@ import { readFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import type { ChatFormat, CreateChatFormat } from "../chat/chat-contract.ts";
 import type { ModelServer, ServedModel } from "../core/model-server.ts";
-import { ServerError } from "../core/server-error.ts";
+import { invalidArgument, ServerError } from "../core/server-error.ts";
 import type { Tokenizer } from "../formats/tokenizer/tokenizer.ts";
 import { hasTokenizerFiles, loadTokenizer } from "../formats/tokenizer/tokenizer-files.ts";
 import { type FolderFacts, readFolderFacts, samplingOf } from "./folder-facts.ts";
@@ -83,13 +83,10 @@ async function ownTemplate(model: ServedModel): Promise<string | undefined> {
     .find((candidate) => existsSync(candidate));
   if (path === undefined) {
     const expected = "a template, or a file in the model's folder";
-    throw new ServerError(
-      "invalid_argument",
-      `model '${model.name}': parameter 'chat_template' is '${text}', expected ${expected}`,
-    );
+    throw invalidArgument(`model '${model.name}': parameter 'chat_template' is '${text}', expected ${expected}`);
   }
   if (statSync(path).size > MAX_TEMPLATE_BYTES) {
-    throw new ServerError("invalid_argument", `model '${model.name}': chat template '${path}' is too large`);
+    throw invalidArgument(`model '${model.name}': chat template '${path}' is too large`);
   }
   return readFile(path, "utf8");
 }
@@ -105,7 +102,7 @@ function ownDefaults(model: ServedModel): Sampling {
     // reported below, with every other form that is no object
   }
   const message = `model '${model.name}': parameter 'default_sampling' is '${text}', expected a JSON object`;
-  throw new ServerError("invalid_argument", message);
+  throw invalidArgument(message);
 }
 
 function known(sampling: Sampling): Sampling {

@@ -4,7 +4,7 @@
  */
 import type { CreateChatFormat } from "../chat/chat-contract.ts";
 import type { ModelServer, ServedModel } from "../core/model-server.ts";
-import { ServerError } from "../core/server-error.ts";
+import { invalidArgument, ServerError } from "../core/server-error.ts";
 import { EmbeddingModel } from "./embedding-model.ts";
 import { embeddingSignature } from "./embedding-signature.ts";
 import { type ModelAssets, readAssets, TokenizerCache } from "./model-assets.ts";
@@ -34,7 +34,7 @@ export class TextModels {
     const { served, adapter } = this.#served(name);
     const signature = this.#signature(served);
     if ("reason" in signature) {
-      throw new ServerError("invalid_argument", `The model '${name}' does not generate text: ${signature.reason}`);
+      throw invalidArgument(`The model '${name}' does not generate text: ${signature.reason}`);
     }
     return new TextModel(served, signature, await this.assets(served), name, adapter);
   }
@@ -45,7 +45,7 @@ export class TextModels {
     const signature = embeddingSignature(served);
     if (signature !== undefined) return new EmbeddingModel(served, signature, await this.assets(served));
     const expected = "an input of TYPE_STRING, and an output of floating-point numbers";
-    throw new ServerError("invalid_argument", `The model '${name}' embeds no texts: expected ${expected}`);
+    throw invalidArgument(`The model '${name}' embeds no texts: expected ${expected}`);
   }
 
   /** The model of a name without its adapter. @throws ServerError not_found */

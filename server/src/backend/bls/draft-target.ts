@@ -6,7 +6,7 @@
 import type { InferRequest } from "../../core/infer-request.ts";
 import type { InferResponse } from "../../core/infer-response.ts";
 import type { ModelSignature } from "../../core/model-signature.ts";
-import { ServerError } from "../../core/server-error.ts";
+import { invalidArgument, ServerError } from "../../core/server-error.ts";
 import type { Tensor } from "../../core/tensor.ts";
 import type { ModelCaller } from "../backend.ts";
 import { intValues } from "../tokenizer/tensor-values.ts";
@@ -35,7 +35,7 @@ export function generate(
 ): AsyncIterable<InferResponse> {
   if (numDraftTokens <= 0) return models.infer(request);
   if (settings.draftEngine === undefined) {
-    throw new ServerError("invalid_argument", "cannot perform speculative decoding without draft model");
+    throw invalidArgument("cannot perform speculative decoding without draft model");
   }
   const drafting = new Drafting(models, request, settings.draftEngine);
   return drafting.run(numDraftTokens);
@@ -142,7 +142,7 @@ const NONE = new Int32Array(0);
 function inputOf({ inputs, modelName }: InferRequest, name: string): Tensor {
   const found = inputs.find((input) => input.name === name);
   if (found !== undefined) return found;
-  throw new ServerError("invalid_argument", `speculative decoding needs the input '${name}' of model '${modelName}'`);
+  throw invalidArgument(`speculative decoding needs the input '${name}' of model '${modelName}'`);
 }
 
 /** 0 when the request does not have it. */

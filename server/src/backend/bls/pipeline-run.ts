@@ -7,7 +7,7 @@ import type { InferRequest } from "../../core/infer-request.ts";
 import { NO_SEQUENCE } from "../../core/infer-request.ts";
 import type { InferResponse } from "../../core/infer-response.ts";
 import type { ModelSignature } from "../../core/model-signature.ts";
-import { ServerError } from "../../core/server-error.ts";
+import { invalidArgument, ServerError } from "../../core/server-error.ts";
 import type { Tensor } from "../../core/tensor.ts";
 import type { BackendRequest, ModelCaller } from "../backend.ts";
 import { intValues, textRows } from "../tokenizer/tensor-values.ts";
@@ -70,7 +70,7 @@ export class PipelineRun {
     const { models, settings } = this.#pipeline;
     const isStreaming = this.#flag("stream");
     if (isStreaming && !settings.isDecoupled) {
-      throw new ServerError("invalid_argument", "Streaming is only supported in decoupled mode.");
+      throw invalidArgument("Streaming is only supported in decoupled mode.");
     }
     for (const name of IMAGES) this.#refuseImage(name);
     const engine = models.signature(settings.engine);
@@ -261,8 +261,7 @@ export class PipelineRun {
 
 function expectInput(target: ModelSignature, input: string, name: string): void {
   if (target.inputs.has(input)) return;
-  throw new ServerError(
-    "invalid_argument",
+  throw invalidArgument(
     `input '${name}' needs the input '${input}' of model '${target.modelName}', which has none of that name`,
   );
 }
@@ -279,8 +278,5 @@ function tensorOf(response: InferResponse, name: string): Tensor {
 }
 
 function notOne(): ServerError {
-  return new ServerError(
-    "invalid_argument",
-    "the request has several answers (rows or sequences), which needs a model in decoupled mode",
-  );
+  return invalidArgument("the request has several answers (rows or sequences), which needs a model in decoupled mode");
 }

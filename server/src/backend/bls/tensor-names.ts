@@ -3,7 +3,7 @@
  * values. A tensor whose name the engine model shares needs no entry.
  */
 import type { ModelSignature } from "../../core/model-signature.ts";
-import { ServerError } from "../../core/server-error.ts";
+import { invalidArgument } from "../../core/server-error.ts";
 import type { Tensor } from "../../core/tensor.ts";
 
 /** Input of the pipeline -> input of the model that makes tokens. */
@@ -82,7 +82,7 @@ const TO_ENGINE: ReadonlyMap<string, readonly string[]> = new Map([
 export function engineInputOf(name: string, engine: ModelSignature): string {
   const found = (TO_ENGINE.get(name) ?? [name]).find((candidate) => engine.inputs.has(candidate));
   if (found !== undefined) return found;
-  throw new ServerError("invalid_argument", `input '${name}' is not an input of model '${engine.modelName}'`);
+  throw invalidArgument(`input '${name}' is not an input of model '${engine.modelName}'`);
 }
 
 /** The tensor as a client of `target` would send it: its name, and the dimensions that were reshaped away. */

@@ -3,7 +3,7 @@
  * TensorRT-LLM's `tensorrt_llm` model. Each instance is an engine in a process of its own.
  */
 import process from "node:process";
-import { ServerError } from "../../core/server-error.ts";
+import { invalidArgument, type ServerError } from "../../core/server-error.ts";
 import type { GpuSpec, RankNetwork } from "../../engine/engine-spec.ts";
 import { EngineHost, type EngineHostOptions } from "../../engine/host/engine-host.ts";
 import { hasModelFiles } from "../../formats/hf/model-files.ts";
@@ -146,7 +146,7 @@ class LlmModel implements BackendModel {
     const ordinals = listed ?? own;
     const [ordinal = 0] = ordinals;
     const refuse = (text: string): ServerError =>
-      new ServerError("invalid_argument", `instance '${spec.name}' of model '${this.#source.name}': ${text}`);
+      invalidArgument(`instance '${spec.name}' of model '${this.#source.name}': ${text}`);
     const ranks =
       network === undefined || size === 1
         ? ranksOn(shape, ordinals, refuse)
@@ -194,15 +194,14 @@ function expectWorld(
 
 function onCpu({ name }: ModelSource, parameter: string, value: string): ServerError {
   const text = `model '${name}': parameter '${parameter}' is '${value}', which needs an instance group of KIND_GPU`;
-  return new ServerError("invalid_argument", text);
+  return invalidArgument(text);
 }
 
 /** The first of the folders with a model in it. @throws ServerError naming what was looked for, and where */
 function findModelFolder(source: ModelSource, settings: LlmSettings): string {
   const found = settings.folders.find(hasModelFiles);
   if (found !== undefined) return found;
-  throw new ServerError(
-    "invalid_argument",
+  throw invalidArgument(
     `model '${source.name}': no config.json of a Hugging Face model and no GGUF file in ${settings.folders.join(" or ")}; ` +
       "set the parameter 'gpt_model_path' to the folder that holds it",
   );
@@ -210,8 +209,7 @@ function findModelFolder(source: ModelSource, settings: LlmSettings): string {
 
 function checkDraftModel(source: ModelSource, { draftModel }: LlmSettings): void {
   if (draftModel === undefined || hasModelFiles(draftModel)) return;
-  throw new ServerError(
-    "invalid_argument",
+  throw invalidArgument(
     `model '${source.name}': parameter 'speculative_model': no config.json of a Hugging Face model and no GGUF file in ` +
       draftModel,
   );

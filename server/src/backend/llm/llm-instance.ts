@@ -5,7 +5,7 @@
 
 import { isCancelled } from "../../core/infer-request.ts";
 import type { ModelConfig } from "../../core/model-config.ts";
-import { ServerError } from "../../core/server-error.ts";
+import { invalidArgument, ServerError } from "../../core/server-error.ts";
 import { forEachChunk } from "../../engine/plan/chunk-queue.ts";
 import {
   type BeamResult,
@@ -123,7 +123,7 @@ export class LlmInstance implements ModelInstance {
   #stop(request: BackendRequest): void {
     const { id } = request.request;
     if (id === "") {
-      throw new ServerError("invalid_argument", "Cannot send stop request without specifying a request_id");
+      throw invalidArgument("Cannot send stop request without specifying a request_id");
     }
     this.#options.stoppable.stop(id);
     request.respond({ outputs: [], final: true });

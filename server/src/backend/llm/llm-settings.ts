@@ -4,7 +4,7 @@
  */
 import { isAbsolute, relative, resolve } from "node:path";
 import { nearestName } from "../../config/suggest.ts";
-import { ServerError } from "../../core/server-error.ts";
+import { invalidArgument, type ServerError } from "../../core/server-error.ts";
 import type { AdapterSpec } from "../../engine/adapters/adapter-choice.ts";
 import { DEFAULT_ENGINE_CONFIG, type EngineConfig } from "../../engine/engine-config.ts";
 import {
@@ -295,10 +295,7 @@ class ParameterReader {
   }
 
   error(key: string, expected: string, text: string): ServerError {
-    return new ServerError(
-      "invalid_argument",
-      `model '${this.#config.name}': parameter '${key}' is '${text}', expected ${expected}`,
-    );
+    return invalidArgument(`model '${this.#config.name}': parameter '${key}' is '${text}', expected ${expected}`);
   }
 }
 

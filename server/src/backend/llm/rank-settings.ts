@@ -3,7 +3,7 @@
  * that a checkpoint was split by. Pure.
  */
 import type { Environment } from "../../core/environment.ts";
-import { ServerError } from "../../core/server-error.ts";
+import { invalidArgument, type ServerError } from "../../core/server-error.ts";
 import type { GpuRanks, RankNetwork } from "../../engine/engine-spec.ts";
 import { MAX_RANKS, type RankMapping } from "../../formats/trtllm/rank-mapping.ts";
 
@@ -47,7 +47,7 @@ export function rankNetwork(environment: Environment): (RankNetwork & { readonly
   const port = Number(MASTER_PORT ?? 0);
   if (RANK !== "0" || !(worldSize > 1) || MASTER_ADDR === undefined) return undefined;
   if (!Number.isInteger(port) || port < 1 || port > MAX_PORT) {
-    throw new ServerError("invalid_argument", `MASTER_PORT is '${MASTER_PORT}', expected a port from 1 to ${MAX_PORT}`);
+    throw invalidArgument(`MASTER_PORT is '${MASTER_PORT}', expected a port from 1 to ${MAX_PORT}`);
   }
   const timeoutMs = 1000 * Number(NEREID_RANK_TIMEOUT_S ?? NETWORK_TIMEOUT_S);
   return { address: MASTER_ADDR, port, timeoutMs, worldSize };

@@ -1,5 +1,5 @@
 /** Queue and cache hints of a row: priority, salts, retention of blocks. Pure. */
-import { ServerError } from "../../core/server-error.ts";
+import { invalidArgument } from "../../core/server-error.ts";
 import { DEFAULT_RETENTION_PRIORITY, type Retention, type RetentionRange } from "../../engine/kv/retention.ts";
 import type { GenerateRequest } from "../../engine/request/generate.ts";
 import type { RowInputs } from "./row-inputs.ts";
@@ -54,8 +54,7 @@ function readRetention(inputs: RowInputs): Retention | undefined {
   const lengths = [starts, ends, priorities].map((each) => each?.length ?? 0);
   if (durations !== undefined) lengths.push(durations.length);
   if (lengths.some((length) => length !== count)) {
-    throw new ServerError(
-      "invalid_argument",
+    throw invalidArgument(
       `inputs ${RANGE_INPUTS.map((name) => `'${name}'`).join(", ")} have ${lengths.join(", ")} values, ` +
         "expected as many each",
     );

@@ -2,7 +2,7 @@
 import { elementSize } from "@nereid/wire";
 import { bf16ToNumber } from "../../core/bf16.ts";
 import { fp16ToNumber, widenFp16 } from "../../core/fp16.ts";
-import { ServerError } from "../../core/server-error.ts";
+import { invalidArgument } from "../../core/server-error.ts";
 import type { Tensor } from "../../core/tensor.ts";
 
 export class RowInputs {
@@ -28,7 +28,7 @@ export class RowInputs {
     if (value === undefined) return undefined;
     const number = Number(value);
     if (Number.isSafeInteger(number)) return number;
-    throw new ServerError("invalid_argument", `input '${names[0]}' is ${value}, expected an integer`);
+    throw invalidArgument(`input '${names[0]}' is ${value}, expected an integer`);
   }
 
   bigint(...names: string[]): bigint | undefined {
@@ -49,7 +49,7 @@ export class RowInputs {
   text(name: string): string | undefined {
     const tensor = this.#tensors.get(name);
     if (tensor === undefined || !this.has(name)) return undefined;
-    if (tensor.datatype !== "BYTES") throw new ServerError("invalid_argument", `input '${name}' must hold strings`);
+    if (tensor.datatype !== "BYTES") throw invalidArgument(`input '${name}' must hold strings`);
     const count = tensor.shape.reduce((product, dim) => product * dim, 1);
     const first = Math.floor(count / this.#numRows) * this.#row;
     const view = new DataView(tensor.data.buffer, tensor.data.byteOffset, tensor.data.byteLength);
@@ -112,7 +112,7 @@ export class RowInputs {
   #slice(name: string): { count: number; read: (index: number) => number | bigint } | undefined {
     const tensor = this.#tensors.get(name);
     if (tensor === undefined) return undefined;
-    if (tensor.datatype === "BYTES") throw new ServerError("invalid_argument", `input '${name}' must hold numbers`);
+    if (tensor.datatype === "BYTES") throw invalidArgument(`input '${name}' must hold numbers`);
     const size = elementSize(tensor.datatype);
     const count = Math.floor(tensor.data.length / size / this.#numRows);
     const start = this.#row * count * size;

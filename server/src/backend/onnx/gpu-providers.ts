@@ -1,6 +1,6 @@
 /** From a model's configuration to the devices that its sessions on a GPU are to use. Pure. */
 import type { ModelConfig } from "../../core/model-config.ts";
-import { ServerError } from "../../core/server-error.ts";
+import { invalidArgument } from "../../core/server-error.ts";
 import type { ProviderOptions } from "../../native/onnxruntime/onnxruntime.ts";
 
 /** CUDA's arena, as sizes are asked for. */
@@ -25,7 +25,7 @@ export function gpuProviders(config: ModelConfig, deviceId: number): readonly Pr
   for (const { name, parameters } of accelerators) {
     if (name === "cuda") cuda = new Map([...cuda, ...Object.entries(parameters)]);
     else if (name === "tensorrt") before.push({ kind: "tensorrt", options: tensorrtOptions(parameters, deviceId) });
-    else throw new ServerError("invalid_argument", `unknown Execution Accelerator '${name}' is requested`);
+    else throw invalidArgument(`unknown Execution Accelerator '${name}' is requested`);
   }
   return [...before, { kind: "cuda", options: cuda }];
 }

@@ -1,7 +1,7 @@
 /** Finds the file of a model version and makes sure that it names no other file it should not. */
 import { stat } from "node:fs/promises";
 import { isAbsolute, join } from "node:path";
-import { ServerError } from "../../core/server-error.ts";
+import { invalidArgument, ServerError } from "../../core/server-error.ts";
 import { checkExternalData, ExternalDataError } from "../../formats/onnx/external-data.ts";
 import { OnnxFormatError } from "../../formats/onnx/model.ts";
 import type { ModelSource } from "../backend.ts";
@@ -26,8 +26,7 @@ export async function locateModelFile(
 ): Promise<string> {
   const fileName = config.default_model_filename === "" ? defaultFile : config.default_model_filename;
   if (isAbsolute(fileName) || fileName.split(/[/\\]/).includes("..") || fileName.includes("\0")) {
-    throw new ServerError(
-      "invalid_argument",
+    throw invalidArgument(
       `default_model_filename of model '${name}' must be a path inside the version's folder, got '${fileName}'`,
     );
   }

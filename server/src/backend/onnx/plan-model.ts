@@ -1,6 +1,6 @@
 /** The files that platform `tensorrt_plan` is served from, and the shapes for which each was made. */
 import type { ModelConfig } from "../../core/model-config.ts";
-import { ServerError } from "../../core/server-error.ts";
+import { invalidArgument, ServerError } from "../../core/server-error.ts";
 import type { Tensor } from "../../core/tensor.ts";
 import { PLAN_FORMAT_VERSION, type PlanContent, type PlanNote, readPlan } from "../../formats/onnx/plan-file.ts";
 import type { ModelSource } from "../backend.ts";
@@ -29,8 +29,7 @@ export class ShapeProfile {
   /** @throws ServerError when the configuration allows batches that the model was not made for */
   expectBatchSize({ name, max_batch_size }: ModelConfig): void {
     if (max_batch_size <= this.maxBatchSize) return;
-    throw new ServerError(
-      "invalid_argument",
+    throw invalidArgument(
       `model '${name}' has max_batch_size ${max_batch_size}, but its engine was built for at most ${this.maxBatchSize}: build it with larger --maxShapes, or lower max_batch_size`,
     );
   }
@@ -43,8 +42,7 @@ export class ShapeProfile {
       for (let axis = 0; axis < shape.length; axis++) {
         const [low = 0, high = 0, size = 0] = [range.min[axis], range.max[axis], shape[axis]];
         if (size >= low && size <= high) continue;
-        throw new ServerError(
-          "invalid_argument",
+        throw invalidArgument(
           `request specifies invalid shape for input '${name}' for ${instanceName}. Error details: model expected the shape of dimension ${axis} to be between ${low} and ${high} but received ${size}`,
         );
       }

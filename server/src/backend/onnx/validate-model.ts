@@ -1,6 +1,6 @@
 /** Compares a configuration with the model it is for. Pure; the texts are Triton's. */
 import type { ModelConfig, ModelInput, ModelOutput, SequenceControlKind } from "../../core/model-config.ts";
-import { ServerError } from "../../core/server-error.ts";
+import { invalidArgument, ServerError } from "../../core/server-error.ts";
 import type { ModelInfo, ValueInfo } from "../../native/onnxruntime/info.ts";
 import { configTypeOf, expectTensors, shownTypeOf } from "./model-values.ts";
 
@@ -133,8 +133,7 @@ function expectDims(
   }
   const batches = config.max_batch_size > 0;
   if (batches && model[0] !== -1) {
-    throw new ServerError(
-      "invalid_argument",
+    throw invalidArgument(
       `model '${config.name}', tensor '${name}': for the model to support batching the shape should have at least 1 dimension and the first dimension must be -1; but shape expected by the model is ${shown(model)}`,
     );
   }
@@ -145,8 +144,7 @@ function expectDims(
   const detail = batches
     ? `an initial batch dimension because max_batch_size > 0 followed by the explicit tensor shape, making complete shape ${shown(full)}`
     : `shape ${shown(full)}`;
-  throw new ServerError(
-    "invalid_argument",
+  throw invalidArgument(
     `model '${config.name}', tensor '${name}': the model expects ${model.length} dimensions (shape ${shown(model)}) but the model configuration specifies ${full.length} dimensions (${detail})`,
   );
 }
@@ -161,11 +159,11 @@ function expectScalarDims(config: ModelConfig, name: string, dims: readonly numb
 
 function notAllowed(what: "input" | "output", name: string, allowed: Values): ServerError {
   const names = [...allowed.keys()].sort().join(", ");
-  return new ServerError("invalid_argument", `unexpected inference ${what} '${name}', allowed ${what}s are: ${names}`);
+  return invalidArgument(`unexpected inference ${what} '${name}', allowed ${what}s are: ${names}`);
 }
 
 function unable(config: ModelConfig, problem: string): ServerError {
-  return new ServerError("invalid_argument", `unable to load model '${config.name}', ${problem}`);
+  return invalidArgument(`unable to load model '${config.name}', ${problem}`);
 }
 
 function byName(values: readonly ValueInfo[]): Values {

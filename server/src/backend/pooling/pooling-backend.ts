@@ -3,7 +3,7 @@
  * `pooling` (mean, cls, max, last) and `normalize`.
  */
 import type { ModelConfig } from "../../core/model-config.ts";
-import { ServerError } from "../../core/server-error.ts";
+import { invalidArgument, ServerError } from "../../core/server-error.ts";
 import { elementCount, type Tensor } from "../../core/tensor.ts";
 import type { Backend, BackendModel, BackendRequest, Batch, ModelInstance, ModelSource } from "../backend.ts";
 import { POOLING_MODES, type PoolingMode, pool, type TokenStates } from "./pool.ts";
@@ -35,7 +35,7 @@ function readSettings(config: ModelConfig): PoolingSettings {
   if (states === undefined || mask === undefined || output?.data_type !== "TYPE_FP32" || config.max_batch_size === 0) {
     const text =
       "the pooling backend expects states of TYPE_FP32 and a mask of TYPE_INT64 or TYPE_INT32, one output of TYPE_FP32, and a max_batch_size";
-    throw new ServerError("invalid_argument", `model '${config.name}': ${text}`);
+    throw invalidArgument(`model '${config.name}': ${text}`);
   }
   const text = (key: string, fallback: string): string =>
     (Object.hasOwn(config.parameters, key) ? config.parameters[key]?.string_value : undefined) ?? fallback;
@@ -43,7 +43,7 @@ function readSettings(config: ModelConfig): PoolingSettings {
   const normalize = text("normalize", "true");
   if (mode === undefined || !["true", "false"].includes(normalize)) {
     const expected = `'pooling' to be ${POOLING_MODES.join(", ")} and 'normalize' true or false`;
-    throw new ServerError("invalid_argument", `model '${config.name}': expected parameters ${expected}`);
+    throw invalidArgument(`model '${config.name}': expected parameters ${expected}`);
   }
   return { states: states.name, mask: mask.name, output: output.name, mode, isNormalized: normalize === "true" };
 }
@@ -91,7 +91,7 @@ class PoolingInstance implements ModelInstance {
     const [numRows = 0, length = 0, width = 0] = states?.shape ?? [];
     if (states === undefined || mask === undefined || elementCount(mask.shape) !== numRows * length) {
       const text = `inputs '${this.#settings.states}' of [${states?.shape.join(", ")}] and '${this.#settings.mask}' of [${mask?.shape.join(", ")}] do not go together`;
-      throw new ServerError("invalid_argument", text);
+      throw invalidArgument(text);
     }
     const values = new Float32Array(Uint8Array.from(states.data).buffer); // which lies at an even address
     return { values, numRows, length, width, mask: flagsOf(mask, numRows * length) };

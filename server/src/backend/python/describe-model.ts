@@ -1,6 +1,6 @@
 /** Turns the result of a model's `auto_complete_config` into the server's description of a model. Pure. */
 import type { ConfigDataType, ModelConfig } from "../../core/model-config.ts";
-import { ServerError } from "../../core/server-error.ts";
+import { invalidArgument, type ServerError } from "../../core/server-error.ts";
 import type { DescribedTensor, ModelDescription } from "../backend.ts";
 
 const DATA_TYPE = /^TYPE_(?:BOOL|U?INT(?:8|16|32|64)|FP(?:16|32|64)|STRING|BF16)$/;
@@ -54,5 +54,5 @@ function isRecord(value: unknown): value is Record<string, unknown> {
 }
 
 function invalid(at: string, expected: string, got: unknown): ServerError {
-  return new ServerError("invalid_argument", `${at} must be ${expected}, got ${JSON.stringify(got)}`);
+  return invalidArgument(`${at} must be ${expected}, got ${JSON.stringify(got)}`);
 }

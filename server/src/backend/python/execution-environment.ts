@@ -8,7 +8,7 @@ import { mkdir, mkdtemp, rename, rm, stat } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import process from "node:process";
-import { ServerError } from "../../core/server-error.ts";
+import { invalidArgument, type ServerError } from "../../core/server-error.ts";
 import type { Environment } from "./settings.ts";
 import { unpackArchive } from "./unpack-archive.ts";
 
@@ -93,5 +93,5 @@ function defaultCacheFolder(base: Environment): string {
 
 function invalid(modelName: string, path: string, problem: string): ServerError {
   const text = `EXECUTION_ENV_PATH of model '${modelName}': '${path}' ${problem}. Expected a folder with bin/python3 or a .tar.gz archive of one, as conda-pack makes it`;
-  return new ServerError("invalid_argument", text);
+  return invalidArgument(text);
 }

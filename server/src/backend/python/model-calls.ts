@@ -2,7 +2,7 @@
 import type { InferRequest } from "../../core/infer-request.ts";
 import type { InferResponse } from "../../core/infer-response.ts";
 import type { RequestTrace } from "../../core/request-trace.ts";
-import { ServerError } from "../../core/server-error.ts";
+import { invalidArgument, ServerError } from "../../core/server-error.ts";
 import type { ModelCaller } from "../backend.ts";
 import { type CallMessage, encodeCallResponse, type Frame, type StubResponse } from "./messages.ts";
 import type { DataPlacer } from "./wire-codec.ts";
@@ -51,8 +51,7 @@ export class ModelCalls {
   async #single(request: InferRequest): Promise<StubResponse> {
     for await (const response of this.#models.infer(request)) {
       if (response.final && !response.empty) return stubResponse(response);
-      throw new ServerError(
-        "invalid_argument",
+      throw invalidArgument(
         `Model ${request.modelName} is using the decoupled. The current BLS request call doesn't support models using the decoupled transaction policy. Please use 'decoupled=True' argument to the 'exec' or 'async_exec' calls for decoupled models.'`,
       );
     }

@@ -5,7 +5,7 @@ import { existsSync } from "node:fs";
 import { dirname, isAbsolute, join, normalize, sep } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { ModelConfig } from "../../core/model-config.ts";
-import { ServerError } from "../../core/server-error.ts";
+import { invalidArgument, ServerError } from "../../core/server-error.ts";
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -34,7 +34,7 @@ export function readSettings(
 ): PythonSettings {
   const force = config.parameters.FORCE_CPU_ONLY_INPUT_TENSORS?.string_value;
   if (force !== undefined && force !== "yes" && force !== "no") {
-    throw new ServerError("invalid_argument", `Incorrect value for FORCE_CPU_ONLY_INPUT_TENSORS: ${force}'`);
+    throw invalidArgument(`Incorrect value for FORCE_CPU_ONLY_INPUT_TENSORS: ${force}'`);
   }
   return {
     interpreter: nonEmpty(settings.get("interpreter")) ?? nonEmpty(environment.NEREID_PYTHON) ?? "python3",
@@ -48,8 +48,7 @@ export function readSettings(
 export function modelFile(config: ModelConfig): string {
   const file = normalize(config.default_model_filename === "" ? DEFAULT_FILE : config.default_model_filename);
   if (isAbsolute(file) || file === ".." || file.startsWith(`..${sep}`)) {
-    throw new ServerError(
-      "invalid_argument",
+    throw invalidArgument(
       `default_model_filename '${config.default_model_filename}' of model '${config.name}' lies outside its version folder`,
     );
   }
@@ -99,7 +98,7 @@ function environmentPath(config: ModelConfig, modelFolder: string): string | und
 function startTimeoutS(written: string | undefined): number {
   const timeoutS = seconds("stub-timeout-seconds", written, DEFAULT_START_TIMEOUT_S);
   if (timeoutS <= 0) {
-    throw new ServerError("invalid_argument", "stub-timeout-seconds can't be smaller than or equal to zero.");
+    throw invalidArgument("stub-timeout-seconds can't be smaller than or equal to zero.");
   }
   return timeoutS;
 }
@@ -108,7 +107,7 @@ function seconds(name: string, written: string | undefined, byDefault: number): 
   if (written === undefined) return byDefault;
   const value = Number(written);
   if (Number.isFinite(value)) return value;
-  throw new ServerError("invalid_argument", `${name} must be a number of seconds, got '${written}'`);
+  throw invalidArgument(`${name} must be a number of seconds, got '${written}'`);
 }
 
 function nonEmpty(text: string | undefined): string | undefined {

@@ -1,6 +1,6 @@
 /** Reads the tensors of the sample backends that keep sums over sequences. */
 import { bytesElements } from "../../core/bytes-tensor.ts";
-import { ServerError } from "../../core/server-error.ts";
+import { invalidArgument, type ServerError } from "../../core/server-error.ts";
 import type { Tensor } from "../../core/tensor.ts";
 import type { BackendRequest, ModelSource } from "../backend.ts";
 
@@ -62,7 +62,7 @@ function expectVector(
 
 function tensorOf(request: BackendRequest, name: string): Tensor {
   const tensor = request.request.inputs.find((input) => input.name === name);
-  if (tensor === undefined) throw new ServerError("invalid_argument", `the request has no tensor '${name}'`);
+  if (tensor === undefined) throw invalidArgument(`the request has no tensor '${name}'`);
   return tensor;
 }
 
@@ -72,5 +72,5 @@ function viewOf({ data }: Tensor): DataView {
 
 function invalid(source: ModelSource, backend: string, what: string): ServerError {
   const text = `model '${source.name}' of backend '${backend}' needs ${what}`;
-  return new ServerError("invalid_argument", text);
+  return invalidArgument(text);
 }

@@ -2,7 +2,7 @@
  * `dyna_sequence`: OUTPUT is the sum of all INPUT of the sequence so far, by correlation id; the last request adds the low
  * 32 bits of the id. Needs the controls START, END, READY and CORRID.
  */
-import { ServerError } from "../../core/server-error.ts";
+import { invalidArgument } from "../../core/server-error.ts";
 import type { Backend, BackendRequest } from "../backend.ts";
 import { correlationOf, expectAccumulator, filledOutput, inputSum, isSet } from "./control-values.ts";
 import { createTestBackend } from "./test-backend.ts";
@@ -15,7 +15,7 @@ export function createDynaSequenceBackend(): Backend {
     const controls = source.config.sequence_batching?.control_input.find(({ name }) => name === "CORRID")?.control;
     if (!CORRELATION_TYPES.has(controls?.[0]?.data_type ?? "")) {
       const text = `model '${source.name}' of backend 'dyna_sequence' needs CORRID of TYPE_UINT64 or TYPE_STRING`;
-      throw new ServerError("invalid_argument", text);
+      throw invalidArgument(text);
     }
     return {
       createExecute() {

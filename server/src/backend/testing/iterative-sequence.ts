@@ -3,7 +3,7 @@
  * down to 0. Between two of them the request is given back, so that others run meanwhile. Needs the controls START and CORRID.
  */
 import { setImmediate as nextTurn } from "node:timers/promises";
-import { ServerError } from "../../core/server-error.ts";
+import { invalidArgument } from "../../core/server-error.ts";
 import type { Backend, BackendRequest } from "../backend.ts";
 import { correlationOf, expectAccumulator, filledOutput, inputSum, isSet } from "./control-values.ts";
 import { createTestBackend } from "./test-backend.ts";
@@ -14,7 +14,7 @@ export function createIterativeSequenceBackend(): Backend {
     const { sequence_batching, model_transaction_policy } = source.config;
     if (sequence_batching?.iterative_sequence !== true || model_transaction_policy?.decoupled !== true) {
       const text = `model '${source.name}' of backend 'iterative_sequence' needs sequence_batching { iterative_sequence: true } and model_transaction_policy { decoupled: true }`;
-      throw new ServerError("invalid_argument", text);
+      throw invalidArgument(text);
     }
     return {
       createExecute() {

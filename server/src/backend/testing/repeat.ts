@@ -3,7 +3,7 @@
  * the request is given free when WAIT ms (UINT32 [1]) are over. OUT is the element, IDX (UINT32) its index.
  */
 import { setTimeout as sleep } from "node:timers/promises";
-import { ServerError } from "../../core/server-error.ts";
+import { invalidArgument, ServerError } from "../../core/server-error.ts";
 import type { Tensor } from "../../core/tensor.ts";
 import type { Backend, BackendRequest } from "../backend.ts";
 import { createTestBackend } from "./test-backend.ts";
@@ -12,7 +12,7 @@ export function createRepeatBackend(): Backend {
   return createTestBackend("repeat", (source) => {
     if (source.config.model_transaction_policy?.decoupled !== true) {
       const text = `model '${source.name}' of backend 'repeat' needs model_transaction_policy { decoupled: true }`;
-      throw new ServerError("invalid_argument", text);
+      throw invalidArgument(text);
     }
     return {
       execute(request) {

@@ -1,5 +1,5 @@
 /** `square`, decoupled: for IN = n (INT32 [1]) it answers n times OUT = n. */
-import { ServerError } from "../../core/server-error.ts";
+import { invalidArgument, ServerError } from "../../core/server-error.ts";
 import type { Backend, BackendRequest } from "../backend.ts";
 import { createTestBackend } from "./test-backend.ts";
 
@@ -7,7 +7,7 @@ export function createSquareBackend(): Backend {
   return createTestBackend("square", (source) => {
     if (source.config.model_transaction_policy?.decoupled !== true) {
       const text = `model '${source.name}' of backend 'square' needs model_transaction_policy { decoupled: true }`;
-      throw new ServerError("invalid_argument", text);
+      throw invalidArgument(text);
     }
     return {
       execute(request) {
@@ -20,7 +20,7 @@ export function createSquareBackend(): Backend {
 async function answer(request: BackendRequest): Promise<void> {
   const [input] = request.request.inputs;
   if (input === undefined || input.data.byteLength < 4) {
-    request.fail(new ServerError("invalid_argument", "backend 'square' expects one INT32 element in IN"));
+    request.fail(invalidArgument("backend 'square' expects one INT32 element in IN"));
     return;
   }
   const count = new DataView(input.data.buffer, input.data.byteOffset).getInt32(0, true);

@@ -3,7 +3,7 @@
  * `execute_delay_ms` before it runs. No state but what the function keeps.
  */
 import { setTimeout as sleep } from "node:timers/promises";
-import { ServerError } from "../../core/server-error.ts";
+import { invalidArgument } from "../../core/server-error.ts";
 import type { Backend, BackendRequest, Batch, ModelInstance, ModelSource } from "../backend.ts";
 
 /** Answers one request of the batch, `row` of it; may do so after it has returned. */
@@ -62,7 +62,7 @@ export function numberParameter(source: ModelSource, key: string, fallback: numb
   const value = Number(text);
   if (text.trim() === "" || !Number.isFinite(value) || value < 0) {
     const message = `parameter '${key}' of model '${source.name}' must be a number >= 0, got '${text}'`;
-    throw new ServerError("invalid_argument", message);
+    throw invalidArgument(message);
   }
   return value;
 }

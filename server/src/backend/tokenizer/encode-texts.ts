@@ -2,7 +2,7 @@
 import type { FixedDatatype } from "@nereid/wire";
 import type { InferRequest } from "../../core/infer-request.ts";
 import { MAX_PROMPT_BYTES } from "../../core/limits.ts";
-import { ServerError } from "../../core/server-error.ts";
+import { invalidArgument } from "../../core/server-error.ts";
 import type { Tensor } from "../../core/tensor.ts";
 import type { Tokenizer } from "../../formats/tokenizer/tokenizer.ts";
 import type { Steps } from "./preprocess.ts";
@@ -23,7 +23,7 @@ export interface EncodingModel {
 /** @throws ServerError when a text is beyond its limit */
 export function* encodeTexts(model: EncodingModel, request: InferRequest, numRows: number): Steps<readonly Tensor[]> {
   const tensor = findInput(request, model.input);
-  if (tensor === undefined) throw new ServerError("invalid_argument", `input '${model.input}' is missing`);
+  if (tensor === undefined) throw invalidArgument(`input '${model.input}' is missing`);
   const texts = textRows(tensor, model.isBatching ? numRows : 1).flat();
   const rows: Int32Array[] = [];
   for (const text of texts) rows.push(yield* encodeOne(model, text));
@@ -58,7 +58,7 @@ function* encodeOne(model: EncodingModel, given: string): Steps<Int32Array> {
   const numBytes = Buffer.byteLength(text);
   if (numBytes > MAX_PROMPT_BYTES) {
     const message = `input '${model.input}' has a text of ${numBytes} bytes, expected at most ${MAX_PROMPT_BYTES}`;
-    throw new ServerError("invalid_argument", message);
+    throw invalidArgument(message);
   }
   const { tokenizer, addSpecialTokens, maxLength } = model;
   const ids = yield* tokenizer.encodeSteps(text, { addSpecialTokens });

@@ -2,7 +2,7 @@
  * Token positions for M-RoPE models (Qwen2-VL, Wang et al. 2024): text counts up in all three axes. An image starts
  * after the text before it; the text after it continues from its longer side. Pure.
  */
-import { ServerError } from "../../core/server-error.ts";
+import { invalidArgument, type ServerError } from "../../core/server-error.ts";
 import type { ImageRows } from "./image-rows.ts";
 
 /** Time, row and column. */
@@ -64,5 +64,5 @@ export function promptPositions(ids: Int32Array, firstRow: number, images: reado
 }
 
 function wrong(text: string): ServerError {
-  return new ServerError("invalid_argument", `input 'IMAGE_GRID_THW' ${text}`);
+  return invalidArgument(`input 'IMAGE_GRID_THW' ${text}`);
 }

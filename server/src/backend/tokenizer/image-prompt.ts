@@ -3,7 +3,7 @@
  * the vocabulary as its image has rows in the prompt table. Knows row counts only, no images.
  */
 import { MAX_IMAGE_PLACES } from "../../core/limits.ts";
-import { ServerError } from "../../core/server-error.ts";
+import { invalidArgument, type ServerError } from "../../core/server-error.ts";
 import type { Tokenizer } from "../../formats/tokenizer/tokenizer.ts";
 
 export interface ImagePromptSettings {
@@ -37,7 +37,7 @@ export function renderPrompt(
   const total = countOf(prompt, place);
   if (total !== numImages) throw wrongPlaces(total, numImages, place);
   if (total > MAX_IMAGE_PLACES) {
-    throw new ServerError("invalid_argument", `the prompt has ${total} places, expected at most ${MAX_IMAGE_PLACES}`);
+    throw invalidArgument(`the prompt has ${total} places, expected at most ${MAX_IMAGE_PLACES}`);
   }
   return prompt;
 }
@@ -91,5 +91,5 @@ function countOf(text: string, part: string): number {
 
 function wrongPlaces(places: number, images: number, place: string): ServerError {
   const text = `the prompt has ${places} places '${place}' for ${images} images; write one for each, or none and let the model's prompt_template place them`;
-  return new ServerError("invalid_argument", text);
+  return invalidArgument(text);
 }

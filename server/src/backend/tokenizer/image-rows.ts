@@ -2,7 +2,7 @@
 import type { FixedDatatype } from "@nereid/wire";
 import { narrowToFp16, widenFp16 } from "../../core/fp16.ts";
 import type { InferRequest } from "../../core/infer-request.ts";
-import { ServerError } from "../../core/server-error.ts";
+import { invalidArgument, ServerError } from "../../core/server-error.ts";
 import type { Tensor } from "../../core/tensor.ts";
 import { findInput, intValues } from "./tensor-values.ts";
 
@@ -38,7 +38,7 @@ function givenLengths(values: Int32Array, own: readonly number[], numRows: numbe
     const sum = lengths.reduce((all, length) => all + length, 0);
     if (sum === total && lengths.every((length) => length > 0)) return { lengths };
     const text = `input '${VISUAL_LENGTHS}' says [${lengths.join(", ")}] rows, input '${VISUAL_TOKENS}' has ${total}`;
-    throw new ServerError("invalid_argument", text);
+    throw invalidArgument(text);
   });
 }
 
@@ -66,5 +66,5 @@ function converted({ datatype, data }: Tensor, wanted: FixedDatatype): Uint8Arra
 
 function wrongShape({ shape }: Tensor): ServerError {
   const text = `input '${VISUAL_TOKENS}' has shape [${shape.join(", ")}], expected [rows, width] or [images, rows, width] for each prompt`;
-  return new ServerError("invalid_argument", text);
+  return invalidArgument(text);
 }

@@ -4,7 +4,7 @@
  */
 import { packBytesElements } from "../../core/bytes-tensor.ts";
 import type { InferRequest } from "../../core/infer-request.ts";
-import { ServerError } from "../../core/server-error.ts";
+import { invalidArgument } from "../../core/server-error.ts";
 import type { Tensor } from "../../core/tensor.ts";
 import type { Detokenizer } from "../../formats/tokenizer/detokenizer.ts";
 import { findInput, firstInt, intValues, textTensor } from "./tensor-values.ts";
@@ -77,7 +77,7 @@ interface Beams {
 
 function readBeams(request: TokensRequest): Beams {
   const tokens = findInput(request, "TOKENS_BATCH");
-  if (tokens === undefined) throw new ServerError("invalid_argument", "input 'TOKENS_BATCH' is missing");
+  if (tokens === undefined) throw invalidArgument("input 'TOKENS_BATCH' is missing");
   const key = `${indexOf(request, "BATCH_INDEX")}.${indexOf(request, "SEQUENCE_INDEX")}.`;
   const ids = intValues(tokens);
   const width = tokens.shape.at(-1) ?? 0;
@@ -97,8 +97,7 @@ function readLengths(request: TokensRequest, numBeams: number): Int32Array | und
   if (tensor === undefined) return undefined;
   const lengths = intValues(tensor);
   if (lengths.length === numBeams) return lengths;
-  throw new ServerError(
-    "invalid_argument",
+  throw invalidArgument(
     `input 'SEQUENCE_LENGTH' has ${lengths.length} lengths, expected ${numBeams}: one for each row and beam of 'TOKENS_BATCH'`,
   );
 }

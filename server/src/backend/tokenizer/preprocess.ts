@@ -6,7 +6,7 @@ import type { FixedDatatype } from "@nereid/wire";
 import type { InferRequest } from "../../core/infer-request.ts";
 import { MAX_PROMPT_BYTES } from "../../core/limits.ts";
 import type { ModelConfig } from "../../core/model-config.ts";
-import { ServerError } from "../../core/server-error.ts";
+import { invalidArgument, ServerError } from "../../core/server-error.ts";
 import type { Tensor } from "../../core/tensor.ts";
 import type { Tokenizer } from "../../formats/tokenizer/tokenizer.ts";
 import { NUM_AXES, promptPositions, readGrids } from "./image-positions.ts";
@@ -119,7 +119,7 @@ class OutputMaker {
     const datatype = this.#model.outputs.get("PROMPT_EMBEDDING_TABLE");
     if (this.#images === undefined) return;
     if (datatype === undefined) {
-      throw new ServerError("invalid_argument", `input '${VISUAL_TOKENS}' needs an output 'PROMPT_EMBEDDING_TABLE'`);
+      throw invalidArgument(`input '${VISUAL_TOKENS}' needs an output 'PROMPT_EMBEDDING_TABLE'`);
     }
     const { isBatching } = this.#model;
     const table = promptTable(this.#request, isBatching, { name: "PROMPT_EMBEDDING_TABLE", datatype });
@@ -146,7 +146,7 @@ class OutputMaker {
     if (!this.#makes(POSITIONS)) return;
     const given = findInput(this.#request, "IMAGE_GRID_THW");
     if (this.#images !== undefined && given === undefined) {
-      throw new ServerError("invalid_argument", `output '${POSITIONS}' needs input 'IMAGE_GRID_THW' beside images`);
+      throw invalidArgument(`output '${POSITIONS}' needs input 'IMAGE_GRID_THW' beside images`);
     }
     const grids = given === undefined ? [] : readGrids(intValues(given), this.#images ?? []);
     const values = new Int32Array(rows.length * NUM_AXES * width);
@@ -177,8 +177,7 @@ class OutputMaker {
     const flat = weights === undefined ? new Float32Array(0) : floatValues(weights);
     const numWords = rows.reduce((sum, words) => sum + words.length, 0);
     if (width > 0 && flat.length !== numWords) {
-      throw new ServerError(
-        "invalid_argument",
+      throw invalidArgument(
         `inputs 'EMBEDDING_BIAS_WORDS' and 'EMBEDDING_BIAS_WEIGHTS' must have the same length, got ${numWords} and ${flat.length}`,
       );
     }
@@ -255,8 +254,5 @@ function addWeight(values: Float32Array, rowStart: number, ids: Int32Array, weig
 function expectPromptFits(input: string, text: string): void {
   const numBytes = text.length * 3 <= MAX_PROMPT_BYTES ? 0 : Buffer.byteLength(text);
   if (numBytes <= MAX_PROMPT_BYTES) return;
-  throw new ServerError(
-    "invalid_argument",
-    `input '${input}' has a text of ${numBytes} bytes, expected at most ${MAX_PROMPT_BYTES}`,
-  );
+  throw invalidArgument(`input '${input}' has a text of ${numBytes} bytes, expected at most ${MAX_PROMPT_BYTES}`);
 }

@@ -1,6 +1,6 @@
 /** The `parameters` of a tokenizer model. Pure; paths are not opened. */
 import { resolve } from "node:path";
-import { ServerError } from "../../core/server-error.ts";
+import { invalidArgument } from "../../core/server-error.ts";
 import type { ModelSource } from "../backend.ts";
 
 export type TokenizerRole = "preprocessing" | "postprocessing" | "encoding";
@@ -37,7 +37,7 @@ export function parseTokenizerSettings(
   const imageTemplate = text("image_template") ?? imageToken;
   if (imageTemplate.split(imageToken).length !== 2) {
     const wrong = `parameter 'image_template' is '${imageTemplate}', expected '${imageToken}' in it once`;
-    throw new ServerError("invalid_argument", `model '${config.name}': ${wrong}`);
+    throw invalidArgument(`model '${config.name}': ${wrong}`);
   }
   return {
     role: roleOf(source.config),
@@ -60,8 +60,7 @@ function roleOf(config: ModelSource["config"]): TokenizerRole {
   if (names.includes("QUERY")) return "preprocessing";
   if (names.includes("TOKENS_BATCH")) return "postprocessing";
   if (config.output.some(({ name }) => name === "attention_mask")) return "encoding";
-  throw new ServerError(
-    "invalid_argument",
+  throw invalidArgument(
     `model '${config.name}': the tokenizer backend expects an input 'QUERY' (text to tokens) or 'TOKENS_BATCH' (tokens to text), or an output 'attention_mask' (text for an encoder), got inputs [${names.join(", ")}]`,
   );
 }
@@ -75,8 +74,7 @@ function parseCount(value: string | undefined, key: string, model: string): numb
   if (value === undefined) return undefined;
   const count = Number(value);
   if (/^\d+$/.test(value) && count >= 1 && count <= MAX_LENGTH) return count;
-  throw new ServerError(
-    "invalid_argument",
+  throw invalidArgument(
     `model '${model}': parameter '${key}' is '${value}', expected a whole number from 1 to ${MAX_LENGTH}`,
   );
 }
@@ -86,8 +84,5 @@ function parseFlag(value: string | undefined, key: string, model: string): boole
   const word = value.trim().toLowerCase();
   if (["true", "t", "1", "yes", "y"].includes(word)) return true;
   if (["false", "f", "0", "no", "n"].includes(word)) return false;
-  throw new ServerError(
-    "invalid_argument",
-    `model '${model}': parameter '${key}' is '${value}', expected true or false`,
-  );
+  throw invalidArgument(`model '${model}': parameter '${key}' is '${value}', expected true or false`);
 }

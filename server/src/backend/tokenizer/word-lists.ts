@@ -3,7 +3,7 @@
  * running end of each word, padded with -1. Pure.
  */
 import { MAX_LLM_WORD_BYTES, MAX_LLM_WORD_TOKENS, MAX_LLM_WORDS } from "../../core/limits.ts";
-import { ServerError } from "../../core/server-error.ts";
+import { invalidArgument } from "../../core/server-error.ts";
 
 export interface WordLists {
   /** Length of both lines, the same in every row. */
@@ -47,5 +47,5 @@ function encodeRow(name: string, words: readonly string[], encode: EncodeWord): 
 
 function expectAtMost(name: string, what: string, got: number, most: number): void {
   if (got <= most) return;
-  throw new ServerError("invalid_argument", `input '${name}' has ${got} ${what} in one row, expected at most ${most}`);
+  throw invalidArgument(`input '${name}' has ${got} ${what} in one row, expected at most ${most}`);
 }

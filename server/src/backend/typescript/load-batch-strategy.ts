@@ -8,7 +8,7 @@ import { extname, isAbsolute, join } from "node:path";
 import type { BatchJudge, BatchStrategy } from "../../core/batch-strategy.ts";
 import type { InferRequest } from "../../core/infer-request.ts";
 import type { ModelConfig } from "../../core/model-config.ts";
-import { describeThrown, ServerError } from "../../core/server-error.ts";
+import { describeThrown, invalidArgument, ServerError } from "../../core/server-error.ts";
 import type { Logger } from "../../observe/log.ts";
 import type * as Api from "./model-api.ts";
 import { stripTypes } from "./worker/strip-types.ts";
@@ -51,7 +51,7 @@ function strategyFile({ config, modelFolder, versionFolder }: StrategyPlace): st
   const path = isAbsolute(replaced) ? replaced : join(modelFolder, replaced);
   if (ENDINGS.has(extname(path)) && existsSync(path)) return path;
   const text = `${PARAMETER} of model '${config.name}' must name a file that ends in .ts or .js, got '${written}' (libraries in C++ are not for Node: write the same functions in TypeScript)`;
-  throw new ServerError("invalid_argument", text);
+  throw invalidArgument(text);
 }
 
 /** @throws TypeError */

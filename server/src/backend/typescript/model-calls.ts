@@ -3,7 +3,7 @@ import type { InferRequest } from "../../core/infer-request.ts";
 import type { InferResponse } from "../../core/infer-response.ts";
 import type { ModelSignature } from "../../core/model-signature.ts";
 import type { RequestTrace } from "../../core/request-trace.ts";
-import { ServerError } from "../../core/server-error.ts";
+import { invalidArgument, ServerError } from "../../core/server-error.ts";
 import type { ModelCaller } from "../backend.ts";
 import type { CallMessage, CallPlan, ToThread } from "./messages.ts";
 import { packError } from "./model-error.ts";
@@ -74,7 +74,7 @@ export class ModelCalls {
       if (response.error !== undefined) throw response.error;
       if (response.final && !response.empty) return response;
       const text = `Model ${request.modelName} is decoupled and may give any number of answers: call it by models[${JSON.stringify(request.modelName)}].stream(...)`;
-      throw new ServerError("invalid_argument", text);
+      throw invalidArgument(text);
     }
     throw new ServerError("internal", `Model ${request.modelName} ended a call without an answer`);
   }

@@ -5,7 +5,7 @@
 import { existsSync } from "node:fs";
 import { isAbsolute, join, normalize, sep } from "node:path";
 import type { ModelConfig } from "../../core/model-config.ts";
-import { ServerError } from "../../core/server-error.ts";
+import { invalidArgument, ServerError } from "../../core/server-error.ts";
 
 export interface TypescriptSettings {
   readonly hangTimeoutMs: number;
@@ -44,7 +44,7 @@ function named(written: string, model: string, versionFolder: string): string {
   const file = normalize(written);
   if (isAbsolute(file) || file === ".." || file.startsWith(`..${sep}`)) {
     const text = `default_model_filename '${written}' of model '${model}' lies outside its version folder`;
-    throw new ServerError("invalid_argument", text);
+    throw invalidArgument(text);
   }
   const path = join(versionFolder, file);
   if (existsSync(path)) return path;
@@ -62,5 +62,5 @@ function positiveNumber(
   const value = Number(written);
   if (Number.isFinite(value) && value > 0) return value;
   const text = `${name} of the backend typescript (parameter ${parameter} of a model) must be a number above 0, got '${written}'`;
-  throw new ServerError("invalid_argument", text);
+  throw invalidArgument(text);
 }

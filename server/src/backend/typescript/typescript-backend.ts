@@ -2,7 +2,7 @@
 import { modelConfigJson } from "../../config/model/model-config-json.ts";
 import type { ModelConfig } from "../../core/model-config.ts";
 import { datatypeOf } from "../../core/model-signature.ts";
-import { ServerError } from "../../core/server-error.ts";
+import { invalidArgument } from "../../core/server-error.ts";
 import type { Backend, BackendModel, InstanceSpec, ModelInstance, ModelSource } from "../backend.ts";
 import { CustomMetrics } from "./custom-metrics.ts";
 import type { TensorPlan } from "./messages.ts";
@@ -42,7 +42,7 @@ async function load(source: ModelSource): Promise<BackendModel> {
 function expectTensors({ name, config }: ModelSource): void {
   if (config.input.length > 0 || config.output.length > 0) return;
   const text = `model '${name}' of backend typescript has neither inputs nor outputs: its config.pbtxt must name them ("nereid new-model" writes a model to begin with)`;
-  throw new ServerError("invalid_argument", text);
+  throw invalidArgument(text);
 }
 
 function launchOf({ name, version, config, modelFolder, versionFolder, settings, log }: ModelSource): ThreadLaunch {

@@ -1,6 +1,6 @@
 /** Parses command line and environment to frozen options, or to the text of an error. */
 import type { Environment } from "../../core/environment.ts";
-import { ServerError } from "../../core/server-error.ts";
+import { invalidArgument, type ServerError } from "../../core/server-error.ts";
 import { deepFreeze } from "../model/deep-freeze.ts";
 import { FlagError } from "./flag-error.ts";
 import { FLAG_HANDLERS } from "./flag-handlers.ts";
@@ -35,24 +35,18 @@ export function parseServerFlags(argv: readonly string[], env: Environment): Par
  */
 export function creationProblem(options: ServerOptions): ServerError | undefined {
   const { repository, cache } = options;
-  if (repository.paths.length === 0) return new ServerError("invalid_argument", "--model-repository must be specified");
+  if (repository.paths.length === 0) return invalidArgument("--model-repository must be specified");
   if (repository.startupModels.includes("*") && repository.startupModels.length > 1) {
-    return new ServerError(
-      "invalid_argument",
-      "Wildcard model name '*' must be the ONLY startup model if specified at all.",
-    );
+    return invalidArgument("Wildcard model name '*' must be the ONLY startup model if specified at all.");
   }
   const caches = [...cache.settings.keys()];
   if (caches.length > 1) {
-    return new ServerError(
-      "invalid_argument",
-      "found multiple cache configurations, but only a single cache is currently supported",
-    );
+    return invalidArgument("found multiple cache configurations, but only a single cache is currently supported");
   }
   const unknown = caches.find((name) => name !== "local" && name !== "redis");
   if (unknown === undefined) return undefined;
   const library = `${cache.directory}/${unknown}/libtritoncache_${unknown}.so`;
-  return new ServerError("invalid_argument", `unable to find '${library}' for cache`);
+  return invalidArgument(`unable to find '${library}' for cache`);
 }
 
 /** The error precedes the usage text, where scripts look for it, and follows it, where a terminal still shows it. */

@@ -3,7 +3,7 @@
  * Auto-Generated). Neither normalises nor validates the rest.
  */
 import type { ModelConfig, ModelInput, ModelOutput } from "../../core/model-config.ts";
-import { ServerError } from "../../core/server-error.ts";
+import { invalidArgument } from "../../core/server-error.ts";
 import { defaultMessage } from "./default-messages.ts";
 import type { DescribedModel, TensorDescription } from "./model-description.ts";
 
@@ -30,8 +30,7 @@ function completedBatchSize(config: ModelConfig, model: DescribedModel, defaultM
   if (model.maxBatchSize !== undefined) return model.maxBatchSize;
   if (model.canBatch) return config.max_batch_size === 0 ? Math.max(defaultMaxBatchSize, 0) : config.max_batch_size;
   if (config.max_batch_size !== 0 && model.addsTensors !== true) {
-    throw new ServerError(
-      "invalid_argument",
+    throw invalidArgument(
       `autofill failed for model '${config.name}': model does not support batching while non-zero max_batch_size is specified`,
     );
   }

@@ -3,7 +3,7 @@
  * documentation, "Model Repository". Does not know the available backends.
  */
 import type { ModelConfig } from "../../core/model-config.ts";
-import { ServerError } from "../../core/server-error.ts";
+import { invalidArgument } from "../../core/server-error.ts";
 
 /** An entry of a version folder. */
 export interface ModelArtifact {
@@ -76,8 +76,7 @@ function ruleOfBackend(config: ModelConfig): BackendRule | undefined {
 function backendOfName(modelName: string): Pick<ModelConfig, "backend" | "default_model_filename"> {
   const dot = modelName.indexOf(".");
   if (dot < 0) {
-    throw new ServerError(
-      "invalid_argument",
+    throw invalidArgument(
       `Invalid model name: Could not determine backend for model '${modelName}' with no backend in model configuration. Expected model name of the form 'model.<backend_name>'.`,
     );
   }

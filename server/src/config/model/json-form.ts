@@ -2,7 +2,7 @@
  * Parses a model configuration in JSON (the `config` parameter of a load request). Source: protobuf.dev, "ProtoJSON
  * Format". Defaults and rules across fields are applied elsewhere.
  */
-import { ServerError } from "../../core/server-error.ts";
+import { invalidArgument, type ServerError } from "../../core/server-error.ts";
 import { expectedOf, isIntegerType, parseFloatText, parseInteger, rangeText } from "../pbtxt/scalar-text.ts";
 import { enumHint, unknownFieldHint } from "../pbtxt/text-hints.ts";
 import { type FieldSpec, type MessageSpec, messageSpec, type ScalarType, type ValueSpec } from "./schema.ts";
@@ -20,7 +20,7 @@ export function parseJsonMessage(json: string, messageName: string): WrittenMess
 }
 
 function invalid(message: string): ServerError {
-  return new ServerError("invalid_argument", `Invalid config override: ${message}`);
+  return invalidArgument(`Invalid config override: ${message}`);
 }
 
 function readMessage(json: unknown, name: string, path: string): WrittenMessage {

@@ -3,7 +3,7 @@
  * in the first creates no version; a failure in the second makes the version unavailable.
  */
 import type { ModelConfig } from "../../core/model-config.ts";
-import { invalidArgument, ServerError } from "../../core/server-error.ts";
+import { invalidArgument, type ServerError } from "../../core/server-error.ts";
 import { type OnNote, parseTextMessage } from "../pbtxt/text-format.ts";
 import { autoComplete } from "./auto-complete.ts";
 import { fillBackendFields, type ModelArtifact } from "./backend-fields.ts";
@@ -95,8 +95,7 @@ export function defaultMaxBatchSize(settings: ReadonlyMap<string, string>): numb
 
 /** The error for an unknown backend. */
 export function unknownBackend(backend: string): ServerError {
-  return new ServerError(
-    "invalid_argument",
+  return invalidArgument(
     `unable to find backend library for backend '${backend}', try specifying runtime on the model configuration.`,
   );
 }

@@ -2,7 +2,7 @@
  * Tokenizes the protobuf text format, with locations (protobuf.dev, "Text Format Language Specification"). Knows no
  * schema.
  */
-import { ServerError } from "../../core/server-error.ts";
+import { invalidArgument, type ServerError } from "../../core/server-error.ts";
 
 export interface Token {
   /** "placeholder" is an unfilled `${name}` of a template: never legal, but named in the error. */
@@ -47,7 +47,7 @@ export function errorAt(
   place: { readonly line: number; readonly column: number },
   message: string,
 ): ServerError {
-  return new ServerError("invalid_argument", `${file}:${place.line}:${place.column}: ${message}`);
+  return invalidArgument(`${file}:${place.line}:${place.column}: ${message}`);
 }
 
 class Scanner {

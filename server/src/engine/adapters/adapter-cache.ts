@@ -3,7 +3,7 @@
  * adapter that does not fit waits until one is no longer in use. It knows neither sequences nor files.
  */
 import { createHash } from "node:crypto";
-import { ServerError } from "../../core/server-error.ts";
+import { invalidArgument, ServerError } from "../../core/server-error.ts";
 import { type LoraAdapter, loraBytes } from "../../formats/lora/lora-adapter.ts";
 import type { AdapterMemory } from "../step-runner.ts";
 
@@ -120,8 +120,7 @@ export class AdapterCache {
   async #makeRoom(numBytes: number): Promise<void> {
     const { maxBytes } = this.#limits;
     if (numBytes > maxBytes) {
-      throw new ServerError(
-        "invalid_argument",
+      throw invalidArgument(
         `the adapter takes ${numBytes} bytes of memory, the cache of adapters has ${maxBytes}: ` +
           "raise lora_cache_host_memory_bytes",
       );
@@ -157,8 +156,7 @@ export class AdapterCache {
   #checkRank({ changes }: LoraAdapter): void {
     const largest = changes.reduce((most, { rank }) => Math.max(most, rank), 0);
     if (largest <= this.#limits.maxRank) return;
-    throw new ServerError(
-      "invalid_argument",
+    throw invalidArgument(
       `the adapter has rank ${largest}, expected at most ${this.#limits.maxRank}: raise lora_cache_max_adapter_size`,
     );
   }

@@ -4,7 +4,7 @@
  */
 import { readdir } from "node:fs/promises";
 import { join, resolve } from "node:path";
-import { ServerError } from "../../core/server-error.ts";
+import { invalidArgument, ServerError } from "../../core/server-error.ts";
 import type { LoraAdapter, LoraTargets } from "../../formats/lora/lora-adapter.ts";
 import { inspectPeft, readPeft } from "../../formats/lora/peft.ts";
 import { parseTrtllmLora } from "../../formats/trtllm/lora.ts";
@@ -85,7 +85,7 @@ export class AdapterLibrary {
     });
     if (summary.maxRank <= maxRank) return;
     const why = `has rank ${summary.maxRank}, expected at most ${maxRank}: raise lora_cache_max_adapter_size`;
-    throw new ServerError("invalid_argument", `adapter '${name}' ${why}`);
+    throw invalidArgument(`adapter '${name}' ${why}`);
   }
 
   #find(choice: AdapterChoice): Found {
@@ -95,7 +95,7 @@ export class AdapterLibrary {
     if (path === undefined) {
       const known = this.names.slice(0, 16).join(", ") || "none";
       const what = choice.kind === "name" ? "adapter is named" : "adapter of this model lies at";
-      throw new ServerError("invalid_argument", `no ${what} '${choice.text.slice(0, 200)}', known are: ${known}`);
+      throw invalidArgument(`no ${what} '${choice.text.slice(0, 200)}', known are: ${known}`);
     }
     return { key: `name:${name}`, title: `adapter '${name}'`, read: () => readPeft(path, this.#targets) };
   }
@@ -106,8 +106,7 @@ export class AdapterLibrary {
   }
 
   #findTask({ id, matrices }: AdapterChoice & { readonly kind: "task" }): Found {
-    if (id < 0n || id > MAX_TASK_ID)
-      throw new ServerError("invalid_argument", `lora_task_id is ${id}, expected 0 to 2^64 - 1`);
+    if (id < 0n || id > MAX_TASK_ID) throw invalidArgument(`lora_task_id is ${id}, expected 0 to 2^64 - 1`);
     const key = `task:${id}`;
     const title = `LoRA task ${id}`;
     const folder = this.#folders.tasks.get(String(id));
@@ -122,10 +121,7 @@ export class AdapterLibrary {
 
 /** The text that clients of TensorRT-LLM look for. */
 function notCached(id: bigint): ServerError {
-  return new ServerError(
-    "invalid_argument",
-    `LoRA task ${id} not found in cache. Please send LoRA weights with request`,
-  );
+  return invalidArgument(`LoRA task ${id} not found in cache. Please send LoRA weights with request`);
 }
 
 function refusal(title: string, cause: unknown): ServerError {
@@ -139,10 +135,7 @@ async function subFolders(root: string | undefined): Promise<(readonly [name: st
     throw new ServerError("invalid_argument", `${root}: expected a folder of adapters`, { cause });
   });
   if (entries.length > MAX_FOLDERS)
-    throw new ServerError(
-      "invalid_argument",
-      `${root}: expected at most ${MAX_FOLDERS} entries, got ${entries.length}`,
-    );
+    throw invalidArgument(`${root}: expected at most ${MAX_FOLDERS} entries, got ${entries.length}`);
   const folders = entries.filter((entry) => !entry.isFile() && !entry.name.startsWith("."));
   return folders.map(({ name }) => [name, join(root, name)] as const).sort(([a], [b]) => (a < b ? -1 : 1));
 }

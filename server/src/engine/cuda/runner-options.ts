@@ -1,5 +1,5 @@
 /** Translates an engine spec to the options of a GPU runner. Pure. */
-import { ServerError } from "../../core/server-error.ts";
+import { invalidArgument, type ServerError } from "../../core/server-error.ts";
 import { DEFAULT_ADAPTERS } from "../adapters/adapter-choice.ts";
 import type { EngineSpec, GpuMatrices, GpuSpec, KvCacheSpec } from "../engine-spec.ts";
 import type { CudaRunnerOptions } from "./create-runner.ts";
@@ -95,8 +95,7 @@ function expectServed({ weightType, kvCache }: EngineSpec): void {
 }
 
 function refused(what: string, expected: string): ServerError {
-  return new ServerError(
-    "invalid_argument",
+  return invalidArgument(
     `on a GPU ${what} is not supported, expected ${expected}; an instance group of KIND_CPU serves it`,
   );
 }

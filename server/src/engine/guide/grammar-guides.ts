@@ -3,7 +3,7 @@
  * slow grammar costs only that process. The second compiles the accepted ones again and makes all masks while the
  * device computes. Verdicts are remembered, so a bad grammar is compiled once.
  */
-import { ServerError } from "../../core/server-error.ts";
+import { invalidArgument, ServerError } from "../../core/server-error.ts";
 import type { Guide } from "../request/generate.ts";
 import type { GrammarAnswer, GrammarWorkerData } from "./grammar-messages.ts";
 import { GrammarProcess, GrammarTimeout } from "./grammar-process.ts";
@@ -143,8 +143,7 @@ class GrammarSession implements GuideSession {
 }
 
 function ambiguous(maskMs: number): ServerError {
-  return new ServerError(
-    "invalid_argument",
+  return invalidArgument(
     `the guide is ambiguous: one token took ${Math.round(maskMs)} ms to prepare, at most ` +
       `${MAX_MASK_MS} ms are allowed; make it less ambiguous`,
   );
@@ -152,11 +151,8 @@ function ambiguous(maskMs: number): ServerError {
 
 function refusal(error: unknown): ServerError {
   if (error instanceof GrammarTimeout) {
-    return new ServerError(
-      "invalid_argument",
-      `the guide takes more than ${COMPILE_LIMIT_MS / 1000} s to compile: make it simpler`,
-    );
+    return invalidArgument(`the guide takes more than ${COMPILE_LIMIT_MS / 1000} s to compile: make it simpler`);
   }
   const message = error instanceof Error ? error.message : String(error);
-  return new ServerError("invalid_argument", `the guide cannot be compiled: ${message}`);
+  return invalidArgument(`the guide cannot be compiled: ${message}`);
 }

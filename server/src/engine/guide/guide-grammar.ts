@@ -1,5 +1,5 @@
 /** Guides as the grammar library takes them. Pure; the texts are a client's and are only looked at, never trusted. */
-import { ServerError } from "../../core/server-error.ts";
+import { invalidArgument } from "../../core/server-error.ts";
 import type { Guide } from "../request/generate.ts";
 
 export type Grammar =
@@ -32,10 +32,7 @@ function parseChoices(text: string): string[] {
   const list: readonly unknown[] = Array.isArray(choices) ? choices : [];
   const texts = list.filter((choice): choice is string => typeof choice === "string" && choice !== "");
   if (texts.length > 0 && texts.length === list.length) return texts;
-  throw new ServerError(
-    "invalid_argument",
-    "a guide of type 'choice' must be a JSON list of texts, none of them empty",
-  );
+  throw invalidArgument("a guide of type 'choice' must be a JSON list of texts, none of them empty");
 }
 
 /** A string literal in EBNF; characters that are not plain are escaped by code point. */

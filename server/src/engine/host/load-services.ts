@@ -3,7 +3,7 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import process from "node:process";
 import { pathToFileURL } from "node:url";
-import { ServerError } from "../../core/server-error.ts";
+import { invalidArgument, ServerError } from "../../core/server-error.ts";
 import type { Tokenizer } from "../../formats/tokenizer/tokenizer.ts";
 import { hasTokenizerFiles, loadTokenizer } from "../../formats/tokenizer/tokenizer-files.ts";
 import { DEFAULT_ADAPTERS } from "../adapters/adapter-choice.ts";
@@ -63,8 +63,7 @@ async function loadPostProcessors(path: string | undefined): Promise<LogitsPostP
   const { logitsPostProcessors: named } = module;
   const entries = typeof named === "object" && named !== null ? Object.entries(named) : [];
   if (entries.length > 0 && entries.every(isPostProcessor)) return new Map(entries.filter(isPostProcessor));
-  throw new ServerError(
-    "invalid_argument",
+  throw invalidArgument(
     `logits post-processor ${path} must export 'logitsPostProcessors', an object of functions by name`,
   );
 }

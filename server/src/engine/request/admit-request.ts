@@ -1,5 +1,5 @@
 /** Turns a request into a sequence with what its rules need, or refuses it. It starts nothing and waits for nothing. */
-import { ServerError } from "../../core/server-error.ts";
+import { invalidArgument, ServerError } from "../../core/server-error.ts";
 import type { EngineServices } from "../engine-services.ts";
 import { tokenKeys } from "../kv/token-keys.ts";
 import { BeamGroup } from "../sample/beam-group.ts";
@@ -56,8 +56,7 @@ function checkBeams({ request, maxLength }: Sequence, limits: AdmissionLimits): 
   const { beamWidth } = request;
   const numBlocks = beamWidth * Math.ceil(maxLength / limits.blockSize);
   if (beamWidth <= limits.maxSequences && numBlocks <= limits.numBlocks) return;
-  throw new ServerError(
-    "invalid_argument",
+  throw invalidArgument(
     `beam_width ${beamWidth} with up to ${maxLength} tokens needs ${beamWidth} sequences and ${numBlocks} cache blocks, ` +
       `the engine has ${limits.maxSequences} and ${limits.numBlocks}: ask for fewer beams or tokens`,
   );
@@ -71,7 +70,7 @@ function guidedEndIds(request: GenerateRequest, { guides, tokenizer }: EngineSer
   if (request.endIds.length > 0) return request.endIds;
   const eosId = tokenizer?.eosId;
   if (eosId !== undefined) return Int32Array.of(eosId);
-  throw new ServerError("invalid_argument", "guided decoding needs an end id: the request and the tokenizer have none");
+  throw invalidArgument("guided decoding needs an end id: the request and the tokenizer have none");
 }
 
 function postProcessorOf(
@@ -82,7 +81,7 @@ function postProcessorOf(
   if (found !== undefined) return namingItself(found, name === "" ? "*" : name);
   if (name === "") return undefined;
   const known = [...(postProcessors?.keys() ?? [])].map((each) => `'${each}'`).join(", ") || "none";
-  throw new ServerError("invalid_argument", `no logits post-processor is named '${name}', known are: ${known}`);
+  throw invalidArgument(`no logits post-processor is named '${name}', known are: ${known}`);
 }
 
 function namingItself(run: LogitsPostProcessor, name: string): LogitsPostProcessor {

@@ -10,7 +10,7 @@ import {
   MAX_LLM_WORD_TOKENS,
   MAX_LLM_WORDS,
 } from "../../core/limits.ts";
-import { ServerError } from "../../core/server-error.ts";
+import { invalidArgument, ServerError } from "../../core/server-error.ts";
 import type { Retention } from "../kv/retention.ts";
 import type { GenerateRequest } from "./generate.ts";
 
@@ -215,5 +215,5 @@ function within(what: string, value: number, least: number, most: number): void 
 }
 
 function refuse(message: string): never {
-  throw new ServerError("invalid_argument", message);
+  throw invalidArgument(message);
 }

@@ -4,7 +4,7 @@
  */
 import * as huggingFace from "@huggingface/tokenizers";
 import { MAX_UNPAUSED_TEXT_CHARS } from "../../core/limits.ts";
-import { ServerError } from "../../core/server-error.ts";
+import { invalidArgument } from "../../core/server-error.ts";
 import type { IdList } from "./byte-level-bpe.ts";
 import type { EncodeSteps, Pauses } from "./section-encoder.ts";
 
@@ -41,8 +41,7 @@ export class LibraryTokenizer implements EncodeSteps {
   // biome-ignore lint/correctness/useYield: one step is all the library offers
   *encodeSteps(text: string, out: IdList): Pauses {
     if (text.length > MAX_UNPAUSED_TEXT_CHARS) {
-      throw new ServerError(
-        "invalid_argument",
+      throw invalidArgument(
         `text of ${text.length} characters is longer than the ${MAX_UNPAUSED_TEXT_CHARS} that this kind of tokenizer takes`,
       );
     }

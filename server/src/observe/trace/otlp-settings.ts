@@ -3,7 +3,7 @@
  * environment variables; Triton documentation, "Trace".
  */
 import type { Environment } from "../../core/environment.ts";
-import { ServerError } from "../../core/server-error.ts";
+import { invalidArgument, type ServerError } from "../../core/server-error.ts";
 
 export interface OtlpSettings {
   readonly url: string;
@@ -77,5 +77,5 @@ function parseCount(key: string, text: string | undefined, max: number, fallback
 }
 
 function refused(key: string, expected: string, got: string): ServerError {
-  return new ServerError("invalid_argument", `--trace-config opentelemetry,${key}= expects ${expected}, got '${got}'`);
+  return invalidArgument(`--trace-config opentelemetry,${key}= expects ${expected}, got '${got}'`);
 }

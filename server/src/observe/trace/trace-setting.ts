@@ -3,7 +3,7 @@
  * settings as a whole, so that counts restart and running traces keep theirs.
  */
 import type { TraceChanges, TraceLevel, TraceSettings } from "../../core/request-trace.ts";
-import { ServerError } from "../../core/server-error.ts";
+import { invalidArgument } from "../../core/server-error.ts";
 
 /** Fields that can be set per model; undefined: inherited. */
 export interface OwnSettings {
@@ -54,7 +54,7 @@ export function reasonAgainst({ levels, rate, mode, file }: TraceSettings): stri
 export function expectUsable(settings: TraceSettings): void {
   const reason = settings.levels.length === 0 ? undefined : reasonAgainst(settings);
   if (reason === undefined) return;
-  throw new ServerError("invalid_argument", `Attempting to set invalid trace setting :${reason}`);
+  throw invalidArgument(`Attempting to set invalid trace setting :${reason}`);
 }
 
 /** Counts the requests under one set of settings. */

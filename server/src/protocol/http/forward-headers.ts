@@ -3,7 +3,7 @@
  * extension).
  */
 import type { ParameterValue } from "../../core/infer-request.ts";
-import { ServerError } from "../../core/server-error.ts";
+import { invalidArgument } from "../../core/server-error.ts";
 
 /** Names that mean something to the server itself, so that a header cannot pretend to be them. */
 const RESERVED: ReadonlySet<string> = new Set([
@@ -26,10 +26,7 @@ export function forwardHeaders(
     const name = rawHeaders[i] ?? "";
     if (!pattern.test(name)) continue;
     if (RESERVED.has(name) || name.startsWith("triton_")) {
-      throw new ServerError(
-        "invalid_argument",
-        `Header '${name}' is reserved for Triton usage and cannot be forwarded.`,
-      );
+      throw invalidArgument(`Header '${name}' is reserved for Triton usage and cannot be forwarded.`);
     }
     parameters.set(name, rawHeaders[i + 1] ?? "");
   }

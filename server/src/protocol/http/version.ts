@@ -1,5 +1,5 @@
 /** The version in a path: digits that must be a positive 64-bit integer (KServe V2, HTTP/REST). */
-import { ServerError } from "../../core/server-error.ts";
+import { invalidArgument, type ServerError } from "../../core/server-error.ts";
 import type { RouteMatch } from "./routes/router.ts";
 
 const MAX_VERSION = 2n ** 63n - 1n;
@@ -16,8 +16,7 @@ export function expectVersion(match: RouteMatch): RouteMatch {
 }
 
 function refused(version: string, details: string): ServerError {
-  return new ServerError(
-    "invalid_argument",
+  return invalidArgument(
     `failed to get model version from specified version string '${version}'${details}, version should be an integral value > 0`,
   );
 }

@@ -5,7 +5,7 @@
 import { createHash } from "node:crypto";
 import { createReadStream } from "node:fs";
 import { pipeline } from "node:stream/promises";
-import { ServerError } from "../../core/server-error.ts";
+import { invalidArgument } from "../../core/server-error.ts";
 import { resolveContained } from "../source/path-containment.ts";
 import type { RepositoryAgent } from "./repository-agent.ts";
 
@@ -17,7 +17,7 @@ export function createChecksumAgent(): RepositoryAgent {
       for (const [key, expected] of Object.entries(parameters)) {
         if (!key.startsWith(PREFIX)) {
           const text = `parameter '${key}' of agent 'checksum': expected 'MD5:<file>', a path inside the model's folder`;
-          throw new ServerError("invalid_argument", text);
+          throw invalidArgument(text);
         }
         await checkFile(folder, key.slice(PREFIX.length), expected);
       }
@@ -32,5 +32,5 @@ async function checkFile(folder: string, file: string, expected: string): Promis
   const found = hash.digest("hex");
   if (found === expected.trim().toLowerCase()) return;
   const text = `Mismatched MD5 hash for file ${file}, expected: ${expected}, got: ${found}`;
-  throw new ServerError("invalid_argument", text);
+  throw invalidArgument(text);
 }

@@ -4,7 +4,7 @@
  */
 import type { BackendModel, InstanceSpec, ModelInstance } from "../../backend/backend.ts";
 import type { ModelConfig, ModelInstanceGroup } from "../../core/model-config.ts";
-import { ServerError } from "../../core/server-error.ts";
+import { invalidArgument } from "../../core/server-error.ts";
 
 export interface GroupedSpec {
   readonly group: ModelInstanceGroup;
@@ -31,7 +31,7 @@ function sharedSpecsOf(group: ModelInstanceGroup, model: string, gpusPerInstance
     const text =
       `instance group ${group.name} of model ${model} has ${gpus.length} GPUs (${gpus.join(", ")}), ` +
       `expected a multiple of the ${gpusPerInstance} that run an instance together`;
-    throw new ServerError("invalid_argument", text);
+    throw invalidArgument(text);
   }
   const first = gpus.filter((_, i) => i % gpusPerInstance === 0);
   return specsOf({ ...group, gpus: first }).map((spec) => {
@@ -51,7 +51,7 @@ function specsOf(group: ModelInstanceGroup): InstanceSpec[] {
 export function expectActiveInstance({ name, instance_group }: ModelConfig): void {
   if (instance_group.some((group) => !group.passive)) return;
   const text = `model '${name}' has passive instance groups only, and needs one that is scheduled`;
-  throw new ServerError("invalid_argument", text);
+  throw invalidArgument(text);
 }
 
 /** The GPUs that instances run on. */

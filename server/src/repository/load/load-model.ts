@@ -17,7 +17,7 @@ import type { BatchStrategy } from "../../core/batch-strategy.ts";
 import type { ModelConfig } from "../../core/model-config.ts";
 import type { ModelFolders } from "../../core/model-server.ts";
 import { signatureOf } from "../../core/model-signature.ts";
-import { ServerError } from "../../core/server-error.ts";
+import { invalidArgument } from "../../core/server-error.ts";
 import type { Logger } from "../../observe/log.ts";
 import { expectAdaptiveDelaySetting } from "../../scheduler/batch/adaptive-batching-delay.ts";
 import { BatchScheduler } from "../../scheduler/batch/batch-scheduler.ts";
@@ -287,7 +287,7 @@ async function loadEnsemble(
 function expectNoCacheOfStreams({ name, response_cache }: ModelConfig, isDecoupled: boolean): void {
   if (!isDecoupled || response_cache?.enable !== true) return;
   const text = `Response Cache does not currently support model ${name} with 'decoupled' transaction policy. Please disable the response cache.`;
-  throw new ServerError("invalid_argument", text);
+  throw invalidArgument(text);
 }
 
 /** Cache generation of an ensemble: that of the currently loaded models that it calls. */

@@ -1,6 +1,6 @@
 /** Orders model loads: composing models before the ensembles that call them. Pure. */
 import type { ModelConfig } from "../../core/model-config.ts";
-import { ServerError } from "../../core/server-error.ts";
+import { invalidArgument, type ServerError } from "../../core/server-error.ts";
 
 /** Names of the models that the steps of an ensemble call; none for any other model. */
 export function composingModels(config: ModelConfig): readonly string[] {
@@ -43,5 +43,5 @@ function cycleError(
       break;
     }
   }
-  return new ServerError("invalid_argument", `circular dependency between ensembles: ${path.join(" -> ")}`);
+  return invalidArgument(`circular dependency between ensembles: ${path.join(" -> ")}`);
 }

@@ -2,7 +2,7 @@
  * Loads the requested versions of a model: keeps unchanged ones and loads the others, all or none. Does not switch
  * traffic.
  */
-import { describeThrown, ERROR_CODE_NAMES, ServerError } from "../../core/server-error.ts";
+import { describeThrown, ERROR_CODE_NAMES, invalidArgument, ServerError } from "../../core/server-error.ts";
 import type { Logger } from "../../observe/log.ts";
 import { modelKeyText, nameOfKey } from "../model-key.ts";
 import type { LoadOrigin, ModelRecord } from "../model-record.ts";
@@ -62,7 +62,7 @@ export class VersionLoader {
     }
     if (selected.length > 0) return selected;
     const text = `at least one version must be available under the version policy of model '${nameOfKey(key)}'`;
-    throw new ServerError("invalid_argument", text);
+    throw invalidArgument(text);
   }
 
   /** The version that is already served, when nothing relevant changed except its instances. */
@@ -119,6 +119,6 @@ export class VersionLoader {
       if (registry.versions(key).get(version)?.served !== undefined) continue;
       registry.set(key, version, { state: "UNAVAILABLE", reason });
     }
-    throw new ServerError("invalid_argument", `load failed for model '${nameOfKey(key)}': ${text}\n`);
+    throw invalidArgument(`load failed for model '${nameOfKey(key)}': ${text}\n`);
   }
 }

@@ -10,7 +10,7 @@ import { type InferRequest, NO_PARAMETERS, NO_SEQUENCE, withInputs } from "../..
 import type { InferResponse } from "../../core/infer-response.ts";
 import type { ModelConfig, ModelWarmup, ModelWarmupInput } from "../../core/model-config.ts";
 import { datatypeOf } from "../../core/model-signature.ts";
-import { ServerError } from "../../core/server-error.ts";
+import { invalidArgument, ServerError } from "../../core/server-error.ts";
 import { elementCount, type Tensor } from "../../core/tensor.ts";
 import { validateRequest } from "../../core/validate-request.ts";
 import type { Logger } from "../../observe/log.ts";
@@ -102,7 +102,7 @@ function sampleInputs(config: ModelConfig, sample: ModelWarmup, modelFolder: str
     const datatype = datatypeOf(input.data_type);
     const shape = config.max_batch_size > 0 ? [1, ...input.dims] : [...input.dims];
     if (shape.some((dim) => dim < 0)) {
-      throw new ServerError("invalid_argument", `input '${name}' must have all of its dims specified`);
+      throw invalidArgument(`input '${name}' must have all of its dims specified`);
     }
     const count = elementCount(shape);
     const size = datatype === "BYTES" ? count * 4 : count * elementSize(datatype);
@@ -114,10 +114,7 @@ function sampleData(input: ModelWarmupInput, name: string, size: number, isBytes
   if (input.input_data_file !== undefined) {
     const data = new Uint8Array(readFileSync(resolveContained(folder, `warmup/${input.input_data_file}`)));
     if (isBytes || data.length >= size) return isBytes ? data : data.subarray(0, size);
-    throw new ServerError(
-      "invalid_argument",
-      `input '${name}' expects ${size} bytes, the data file has ${data.length}`,
-    );
+    throw invalidArgument(`input '${name}' expects ${size} bytes, the data file has ${data.length}`);
   }
   const data = new Uint8Array(size);
   if (input.random_data === true && !isBytes) randomFillSync(data); // random lengths would give invalid BYTES elements

@@ -5,7 +5,7 @@
 import { type Dirent, existsSync, readdirSync, readFileSync, type Stats, statSync } from "node:fs";
 import { join } from "node:path";
 import type { ModelArtifact } from "../../config/model/backend-fields.ts";
-import { ServerError } from "../../core/server-error.ts";
+import { invalidArgument, ServerError } from "../../core/server-error.ts";
 import { isUnfinishedName } from "../../core/unfinished-name.ts";
 
 /** Folders of a model that are not versions and deserve no warning. */
@@ -98,10 +98,10 @@ function readConfig(path: string, configName: string): { text: string; path: str
   if (!existsSync(file)) return undefined;
   const stat = statSync(file);
   const { size } = stat;
-  if (!stat.isFile()) throw new ServerError("invalid_argument", `${file} is no file; expected a model configuration`);
+  if (!stat.isFile()) throw invalidArgument(`${file} is no file; expected a model configuration`);
   if (size > MAX_CONFIG_BYTES) {
     const text = `${file} has ${size} bytes: a model configuration of more than ${MAX_CONFIG_BYTES} is refused`;
-    throw new ServerError("invalid_argument", text);
+    throw invalidArgument(text);
   }
   return { text: readFileSync(file, "utf8"), path: file };
 }

@@ -5,7 +5,7 @@
 import { basename, dirname } from "node:path";
 import type { ModelConfig, ModelEnsemblingStep } from "../../core/model-config.ts";
 import type { LoadOptions } from "../../core/model-server.ts";
-import { ServerError } from "../../core/server-error.ts";
+import { invalidArgument, ServerError } from "../../core/server-error.ts";
 import type { Logger } from "../../observe/log.ts";
 import { ambiguousName, modelKey, modelKeyText, nameOfKey, namespaceOfKey } from "../model-key.ts";
 import { type ModelFolder, readModelFolder } from "./model-folder.ts";
@@ -172,7 +172,7 @@ export class ModelSources {
     return this.pollForClient(key, () => {
       if (options.files === undefined || options.files.size === 0) return this.bring(key);
       if (options.config === undefined) {
-        throw new ServerError("invalid_argument", "Load parameter 'config' must be specified for model file override");
+        throw invalidArgument("Load parameter 'config' must be specified for model file override");
       }
       const folder = writeOverrideFolder(nameOfKey(key), options.files);
       const release = async (): Promise<void> => folder[Symbol.dispose]();
@@ -204,7 +204,7 @@ export class ModelSources {
     }
     if (found.length > 1) {
       const text = `failed to poll model '${name}': not unique across all model repositories`;
-      throw new ServerError("invalid_argument", text);
+      throw invalidArgument(text);
     }
     return place;
   }

@@ -1,7 +1,7 @@
 /** Path containment: relative paths from users and clients must stay inside a folder, also through links (CWE-22). */
 import { realpathSync } from "node:fs";
 import { isAbsolute, join, sep } from "node:path";
-import { ServerError } from "../../core/server-error.ts";
+import { invalidArgument, ServerError } from "../../core/server-error.ts";
 
 /**
  * The real path of `relative` inside `root`, links followed. A model folder may be a link; paths inside it must stay
@@ -19,7 +19,7 @@ export function resolveContained(root: string, relative: string): string {
     throw new ServerError("not_found", `no file '${relative}' in the model's folder`, { cause: error });
   }
   if (path !== base && !path.startsWith(base + sep)) {
-    throw new ServerError("invalid_argument", `'${relative}' leaves the model's folder`);
+    throw invalidArgument(`'${relative}' leaves the model's folder`);
   }
   return path;
 }
@@ -28,10 +28,7 @@ export function resolveContained(root: string, relative: string): string {
 export function expectRelative(path: string): void {
   const parts = path.split(/[/\\]/);
   if (path === "" || path.includes("\0") || isAbsolute(path) || parts.includes("..")) {
-    throw new ServerError(
-      "invalid_argument",
-      `'${path.replaceAll("\0", "\\0")}' is no relative path inside the model's folder`,
-    );
+    throw invalidArgument(`'${path.replaceAll("\0", "\\0")}' is no relative path inside the model's folder`);
   }
 }
 

@@ -3,7 +3,7 @@
  * requests still wait, to detect new traffic (docs/decisions/005-adaptive-batching-delay.md). Knows neither time nor queue.
  */
 import type { ModelConfig } from "../../core/model-config.ts";
-import { ServerError } from "../../core/server-error.ts";
+import { invalidArgument } from "../../core/server-error.ts";
 
 /** Number of consecutive requests that must have run alone, through the whole delay. */
 const PROOF = 32;
@@ -51,7 +51,7 @@ export function expectAdaptiveDelaySetting(config: ModelConfig): void {
     const word = wordOf(config, name);
     if (word === undefined || word === "true" || word === "false") continue;
     const text = `parameter '${name}' of model '${config.name}' must be 'true' or 'false', got '${word}'`;
-    throw new ServerError("invalid_argument", text);
+    throw invalidArgument(text);
   }
 }
 

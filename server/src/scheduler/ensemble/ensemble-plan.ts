@@ -5,7 +5,7 @@
  * unrelated origins are refused. Pure.
  */
 import type { ModelConfig } from "../../core/model-config.ts";
-import { ServerError } from "../../core/server-error.ts";
+import { invalidArgument } from "../../core/server-error.ts";
 
 export interface EnsembleStep {
   readonly index: number;
@@ -89,8 +89,7 @@ function originOf(
   const longest = chains[0] ?? [];
   for (const origin of origins) {
     if (origin === undefined || longest.includes(origin)) continue;
-    throw new ServerError(
-      "invalid_argument",
+    throw invalidArgument(
       `in ensemble '${ensemble}', step of model '${model}' receives inputs originated from different decoupled models`,
     );
   }
@@ -104,7 +103,7 @@ function topologicalOrder(config: ModelConfig, producers: ReadonlyMap<string, nu
   const visit = (index: number): void => {
     if (state.get(index) === "done") return;
     if (state.get(index) === "open") {
-      throw new ServerError("invalid_argument", `in ensemble '${config.name}', steps form a cycle`);
+      throw invalidArgument(`in ensemble '${config.name}', steps form a cycle`);
     }
     state.set(index, "open");
     for (const feeder of feedersOf(written[index]?.input_map ?? {}, producers)) visit(feeder);

@@ -7,7 +7,7 @@ import type { InferRequest, ParameterValue } from "../../core/infer-request.ts";
 import type { InferResponse } from "../../core/infer-response.ts";
 import type { ModelSignature } from "../../core/model-signature.ts";
 import { forEachResponse } from "../../core/response-stream.ts";
-import { ServerError } from "../../core/server-error.ts";
+import { invalidArgument, ServerError } from "../../core/server-error.ts";
 import type { Tensor } from "../../core/tensor.ts";
 import type { Clock } from "../clock.ts";
 import { DerivedCancellation } from "../derived-cancellation.ts";
@@ -253,7 +253,7 @@ export class EnsembleRun {
       if (tensor === undefined) {
         if (this.#isReachable(leaf, name)) continue;
         const text = "unexpected deadlock, at least one output is not set while no more ensemble steps can be made";
-        this.#fail(new ServerError("invalid_argument", text));
+        this.#fail(invalidArgument(text));
         return;
       }
       outputs.push(fitBatch(tensor, signature.maxBatchSize > 0, signature.outputs.get(name)?.dims.length ?? 0));

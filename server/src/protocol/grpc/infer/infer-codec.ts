@@ -26,7 +26,7 @@ import { MAX_GRPC_MESSAGE_BYTES } from "../../../core/limits.ts";
 import type { ServedModel } from "../../../core/model-server.ts";
 import type { RequestTrace } from "../../../core/request-trace.ts";
 import { ResponsePattern } from "../../../core/response-pattern.ts";
-import { ServerError } from "../../../core/server-error.ts";
+import { invalidArgument, type ServerError } from "../../../core/server-error.ts";
 import type { Tensor } from "../../../core/tensor.ts";
 import { classify } from "../../classification.ts";
 import { type RequestMemory, writeOutput } from "../../request-memory.ts";
@@ -259,5 +259,5 @@ function parameterOf(value: ParameterValue): InferParameter {
 
 function tooLarge(size: number): ServerError {
   const text = `Response has byte size ${size} which exceeds gRPC's byte size limit ${MAX_GRPC_MESSAGE_BYTES}.`;
-  return new ServerError("invalid_argument", text);
+  return invalidArgument(text);
 }

@@ -1,6 +1,6 @@
 /** RPCs that list, load and unload models (Triton's model repository extension). */
 import type { LoadOptions, ModelServer } from "../../../core/model-server.ts";
-import { ServerError } from "../../../core/server-error.ts";
+import { invalidArgument, ServerError } from "../../../core/server-error.ts";
 import type { MessageTypes } from "../messages.ts";
 import { type MethodEntry, unaryEntry } from "./unary.ts";
 
@@ -51,14 +51,14 @@ function loadOptions(parameters: Readonly<Record<string, RepositoryParameter>>):
       if (value.bytes_param === undefined) throw wrongType(key, "bytes_param");
       files.set(key.slice("file:".length), value.bytes_param);
     } else {
-      throw new ServerError("invalid_argument", `unrecognized load parameter '${key}'.`);
+      throw invalidArgument(`unrecognized load parameter '${key}'.`);
     }
   }
   return { ...(config === undefined ? {} : { config }), ...(files.size === 0 ? {} : { files }) };
 }
 
 function wrongType(key: string, expected: string): ServerError {
-  return new ServerError("invalid_argument", `invalid value type for load parameter '${key}', expected ${expected}.`);
+  return invalidArgument(`invalid value type for load parameter '${key}', expected ${expected}.`);
 }
 
 function unloadsDependents(parameters: Readonly<Record<string, RepositoryParameter>>): boolean {
@@ -66,7 +66,7 @@ function unloadsDependents(parameters: Readonly<Record<string, RepositoryParamet
   if (!Object.hasOwn(parameters, key)) return false;
   const value = parameters[key]?.bool_param;
   if (value === undefined) {
-    throw new ServerError("invalid_argument", `invalid value type for '${key}' parameter, expected bool_param.`);
+    throw invalidArgument(`invalid value type for '${key}' parameter, expected bool_param.`);
   }
   return value;
 }

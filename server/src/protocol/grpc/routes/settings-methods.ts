@@ -1,7 +1,7 @@
 /** The RPC for log settings (Triton's logging extension). */
 import { logFormatOf } from "../../../core/log-format.ts";
 import type { LogSettings, ModelServer } from "../../../core/model-server.ts";
-import { ServerError } from "../../../core/server-error.ts";
+import { invalidArgument, ServerError } from "../../../core/server-error.ts";
 import type { MessageTypes } from "../messages.ts";
 import { type MethodEntry, unaryEntry } from "./unary.ts";
 
@@ -43,24 +43,23 @@ function flagChange(
   value: SettingValue | undefined,
 ): Partial<LogSettings> {
   if (value === undefined) return {};
-  if (value.bool_param === undefined) throw new ServerError("invalid_argument", `expect boolean for '${key}'`);
+  if (value.bool_param === undefined) throw invalidArgument(`expect boolean for '${key}'`);
   return { [key]: value.bool_param };
 }
 
 function levelChange(value: SettingValue | undefined): Partial<LogSettings> {
   if (value === undefined) return {};
-  if (value.uint32_param === undefined)
-    throw new ServerError("invalid_argument", "expect int32 for 'log_verbose_level'");
+  if (value.uint32_param === undefined) throw invalidArgument("expect int32 for 'log_verbose_level'");
   return { log_verbose_level: value.uint32_param };
 }
 
 function formatChange(value: SettingValue | undefined): Partial<LogSettings> {
   if (value === undefined) return {};
   const format = value.string_param;
-  if (format === undefined) throw new ServerError("invalid_argument", "expect string for 'log_format'");
+  if (format === undefined) throw invalidArgument("expect string for 'log_format'");
   const known = logFormatOf(format);
   if (known === undefined) {
-    throw new ServerError("invalid_argument", `invalid argument for log_format, got: ${format}`);
+    throw invalidArgument(`invalid argument for log_format, got: ${format}`);
   }
   return { log_format: known };
 }

@@ -1,6 +1,6 @@
 /** The RPC for trace settings, of the server or of one model (Triton's trace extension). */
 import type { ModelServer } from "../../../core/model-server.ts";
-import { ServerError } from "../../../core/server-error.ts";
+import { invalidArgument } from "../../../core/server-error.ts";
 import { readTraceChanges, shownTraceSettings, type WrittenTraceSettings } from "../../trace-changes.ts";
 import type { MessageTypes } from "../messages.ts";
 import { type MethodEntry, unaryEntry } from "./unary.ts";
@@ -42,7 +42,7 @@ function writtenIn(settings: TraceSettingRequest["settings"]): WrittenTraceSetti
       if (value === undefined || value === null) return value;
       const [only = "", ...more] = value;
       if (more.length === 0) return only;
-      throw new ServerError("invalid_argument", `expect only 1 value for '${name}'`);
+      throw invalidArgument(`expect only 1 value for '${name}'`);
     },
   };
 }

@@ -4,7 +4,7 @@
  */
 import { readdirSync, realpathSync, statSync } from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
-import { ServerError } from "../../../core/server-error.ts";
+import { invalidArgument, type ServerError } from "../../../core/server-error.ts";
 
 export interface NamedModel {
   /** As SageMaker says it. */
@@ -20,7 +20,8 @@ const REFUSED_ROOTS = ["/dev", "/proc", "/sys"];
  * @throws ServerError for what is no model of one of the repositories
  */
 export function modelAt(url: string, repositories: readonly string[]): NamedModel {
-  const refuse = (why: string): ServerError => new ServerError("invalid_argument", `cannot load from '${url}': ${why}`);
+  const place = `'${url}'`;
+  const refuse = (why: string): ServerError => invalidArgument(`cannot load from ${place}: ${why}`);
   const path = realPath(resolve(url));
   const isRefused = (where: string): boolean =>
     REFUSED_ROOTS.some((root) => where === root || where.startsWith(`${root}/`));

@@ -6,7 +6,7 @@
 import type { JsonObject, JsonValue } from "@nereid/wire";
 import type { Environment } from "../../../core/environment.ts";
 import type { ModelServer } from "../../../core/model-server.ts";
-import { ServerError } from "../../../core/server-error.ts";
+import { invalidArgument, ServerError } from "../../../core/server-error.ts";
 import type { HttpCall } from "../http-call.ts";
 import { emptyReply, errorReply, type HttpReply, type HttpStreamReply, jsonReply } from "../http-reply.ts";
 import { defaultModel } from "../infer/default-model.ts";
@@ -136,5 +136,5 @@ function rewritten(call: HttpCall, method: "GET" | "POST", path: string): Rewrit
 function textOf(body: JsonObject, name: string): string {
   const value: JsonValue | undefined = body.get(name);
   if (typeof value === "string") return value;
-  throw new ServerError("invalid_argument", `expected a string in '${name}' of the request's JSON`);
+  throw invalidArgument(`expected a string in '${name}' of the request's JSON`);
 }

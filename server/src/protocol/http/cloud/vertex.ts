@@ -4,7 +4,7 @@
  */
 import type { Environment } from "../../../core/environment.ts";
 import type { ModelServer } from "../../../core/model-server.ts";
-import { ServerError } from "../../../core/server-error.ts";
+import { invalidArgument, ServerError } from "../../../core/server-error.ts";
 import type { HttpCall } from "../http-call.ts";
 import { errorReply, type HttpReply, type HttpStreamReply } from "../http-reply.ts";
 import { defaultModel } from "../infer/default-model.ts";
@@ -48,10 +48,7 @@ export function vertexRoutes(env: Environment): Omit<VertexOptions, "defaultMode
   const { AIP_PREDICT_ROUTE: predictRoute = "", AIP_HEALTH_ROUTE: healthRoute = "" } = env;
   const missing = predictRoute === "" ? "AIP_PREDICT_ROUTE" : healthRoute === "" ? "AIP_HEALTH_ROUTE" : undefined;
   if (missing === undefined) return { predictRoute, healthRoute };
-  throw new ServerError(
-    "invalid_argument",
-    `${missing} is not set, which --allow-vertex-ai needs: a path such as /predict`,
-  );
+  throw invalidArgument(`${missing} is not set, which --allow-vertex-ai needs: a path such as /predict`);
 }
 
 export class VertexApi implements ApiHandler {

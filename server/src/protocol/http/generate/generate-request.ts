@@ -12,7 +12,7 @@ import {
 } from "@nereid/wire";
 import { NO_SEQUENCE, type ParameterValue } from "../../../core/infer-request.ts";
 import type { ServedModel, TensorMetadata } from "../../../core/model-server.ts";
-import { ServerError } from "../../../core/server-error.ts";
+import { invalidArgument, ServerError } from "../../../core/server-error.ts";
 import type { Tensor } from "../../../core/tensor.ts";
 import { expectJsonForm, tensorError } from "../infer/decode-infer.ts";
 import { type DecodedInfer, JSON_FORM, NO_FORMS } from "../infer/http-infer-request.ts";
@@ -97,7 +97,7 @@ class GenerateRequest {
     const { reader, served } = this.#context;
     if (served.inputs.has("parameters")) {
       const text = "Keyword 'parameters' for nested schema also given as input tensor name";
-      this.refuse(new ServerError("invalid_argument", text));
+      this.refuse(invalidArgument(text));
     }
     if (reader.peek() !== OPEN_OBJECT) {
       yield* readShallow(reader);
@@ -154,7 +154,7 @@ class GenerateRequest {
     if (tensor.error !== undefined) throw tensorError(datatype, tensor.error);
     if (this.#inputs.has(name)) {
       const id = this.#id === "" ? "<id_unknown>" : this.#id;
-      throw new ServerError("invalid_argument", `[request id: ${id}] input '${name}' already exists in request`);
+      throw invalidArgument(`[request id: ${id}] input '${name}' already exists in request`);
     }
     if (tensor.count > tensor.outerCount && datatype !== "BYTES") {
       throw jsonError("Unable to parse 'data': Shape does not match true shape of 'data' field");
@@ -168,8 +168,7 @@ class GenerateRequest {
     const { maxInputBytes, requestBytes } = this.#context;
     this.#numBytes += numBytes;
     if (this.#numBytes <= maxInputBytes) return;
-    throw new ServerError(
-      "invalid_argument",
+    throw invalidArgument(
       `request size of ${requestBytes} bytes with input '${name}' of size ${numBytes} bytes exceeds the maximum allowed input size of ${maxInputBytes}. Use --http-max-input-size to increase the limit.`,
     );
   }
@@ -211,8 +210,5 @@ export function generateShape(input: TensorMetadata, count: number): number[] {
     rest = 1;
   }
   if (fits && rest === 1) return shape;
-  throw new ServerError(
-    "invalid_argument",
-    `The schema can not convert input '${input.name}' to tensor with proper shape`,
-  );
+  throw invalidArgument(`The schema can not convert input '${input.name}' to tensor with proper shape`);
 }

@@ -4,7 +4,7 @@
 import { JsonReader, JsonTensorReader } from "@nereid/wire";
 import type { InferResponse } from "../../../core/infer-response.ts";
 import type { ModelServer, ServedModel } from "../../../core/model-server.ts";
-import { ServerError } from "../../../core/server-error.ts";
+import { invalidArgument, ServerError } from "../../../core/server-error.ts";
 import type { Tensor } from "../../../core/tensor.ts";
 import type { HttpCall } from "../http-call.ts";
 import { bytesReply, emptyReply, errorReply, type HttpReply, type HttpStreamReply } from "../http-reply.ts";
@@ -90,14 +90,13 @@ export class GenerateHandler {
     const served = this.#server.model(model, version);
     const encoding = call.header("content-encoding") ?? "";
     if (encoding !== "" && encoding !== "identity") {
-      throw new ServerError("invalid_argument", "Unsupported content-encoding, only 'identity' is supported.");
+      throw invalidArgument("Unsupported content-encoding, only 'identity' is supported.");
     }
     startTrace(this.#server.tracing, served.name, call);
     const { bytes, size } = await call.body(this.#maxInputBytes);
     call.trace?.mark("HTTP_RECV_END", performance.now());
     if (size > this.#maxInputBytes) {
-      throw new ServerError(
-        "invalid_argument",
+      throw invalidArgument(
         `request JSON size of ${size} bytes exceeds the maximum allowed input size of ${this.#maxInputBytes} bytes. Use --http-max-input-size to increase the limit.`,
       );
     }

@@ -14,7 +14,7 @@ import {
   type JsonShallow,
 } from "@nereid/wire";
 import { NO_PARAMETERS, NO_SEQUENCE, type ParameterValue, type SequenceInfo } from "../../../core/infer-request.ts";
-import { ServerError } from "../../../core/server-error.ts";
+import { invalidArgument, type ServerError } from "../../../core/server-error.ts";
 import { byteSize, type Tensor } from "../../../core/tensor.ts";
 import type { RegionPart, RequestMemory } from "../../request-memory.ts";
 import {
@@ -115,8 +115,7 @@ function formOf(value: JsonShallow | undefined, name: string): OutputForm {
 
 function customParameter(name: string, value: JsonShallow): ParameterValue {
   if (!name.startsWith("triton_")) return parameterValue(name, value);
-  throw new ServerError(
-    "invalid_argument",
+  throw invalidArgument(
     "parameter keys starting with 'triton_' are reserved for Triton usage and should not be specified.",
   );
 }
@@ -132,7 +131,7 @@ function decodeInputs(json: JsonInferRequest["inputs"], context: DecodeContext):
     if (isBinary(input)) offset += tensor.data.length;
   }
   if (offset !== context.tail.length) {
-    throw new ServerError("invalid_argument", `unexpected additional input data for model '${context.modelName}'`);
+    throw invalidArgument(`unexpected additional input data for model '${context.modelName}'`);
   }
   return inputs;
 }
@@ -143,7 +142,7 @@ function decodeInput(input: JsonInferInput, context: DecodeContext, offset: numb
   if (input.shape === undefined) expectMember(undefined, "shape");
   if (typeof input.shape === "string") throw accessError("Unable to parse 'shape': ", input.shape);
   const shape = input.shape ?? [];
-  if (!isDatatype(type)) throw new ServerError("invalid_argument", `invalid datatype for input ${name}`);
+  if (!isDatatype(type)) throw invalidArgument(`invalid datatype for input ${name}`);
   expectShape(name, shape);
   const parameters = input.parameters instanceof Map ? input.parameters : undefined;
   expectOneSource(input.hasData, parameters);
@@ -162,12 +161,9 @@ function expectShape(name: string, shape: readonly number[]): void {
   if (Number.isSafeInteger(count)) return;
   const text = `invalid shape for input '${name}': shape [${shape.join(",")}]`;
   if (shape.some((dim) => dim > Number(MAX_ELEMENTS))) {
-    throw new ServerError("invalid_argument", `${text} contains one or more invalid dimensions`);
+    throw invalidArgument(`${text} contains one or more invalid dimensions`);
   }
-  throw new ServerError(
-    "invalid_argument",
-    `${text} causes total element count to exceed maximum size of ${MAX_ELEMENTS}`,
-  );
+  throw invalidArgument(`${text} causes total element count to exceed maximum size of ${MAX_ELEMENTS}`);
 }
 
 function expectOneSource(hasData: boolean, parameters: ReadonlyMap<string, JsonShallow> | undefined): void {
@@ -179,8 +175,7 @@ function expectOneSource(hasData: boolean, parameters: ReadonlyMap<string, JsonS
     isBinary ? "'binary_data_size'" : "",
     isShared ? "'shared_memory_region'" : "",
   ].filter((text) => text !== "");
-  throw new ServerError(
-    "invalid_argument",
+  throw invalidArgument(
     `Input must set only one of the following fields: 'data', 'binary_data_size' in 'parameters', 'shared_memory_region' in 'parameters'. But ${found.length === 0 ? "no field is set" : `set ${found.join(" ")}`}`,
   );
 }
@@ -211,8 +206,7 @@ function isBinary(input: JsonInferInput): boolean {
 function takeBinary(name: string, size: number, context: DecodeContext, offset: number): Uint8Array {
   const missing = size - (context.tail.length - offset);
   if (missing <= 0) return context.tail.subarray(offset, offset + size);
-  throw new ServerError(
-    "invalid_argument",
+  throw invalidArgument(
     `unexpected size for input '${name}', expecting ${missing} additional bytes for model '${context.modelName}'`,
   );
 }
@@ -234,8 +228,7 @@ function jsonTensor(input: JsonInferInput, head: TensorHead, context: DecodeCont
 /** @throws ServerError for the two datatypes that JSON cannot carry */
 export function expectJsonForm(datatype: Datatype, input: string): void {
   if (hasJsonForm(datatype)) return;
-  throw new ServerError(
-    "invalid_argument",
+  throw invalidArgument(
     `receiving ${datatype} data via JSON is not supported. Please use the binary data format for input ${input}`,
   );
 }
@@ -248,8 +241,7 @@ export function tensorError(datatype: Datatype, error: string): ServerError {
 
 function expectJsonSize(name: string, numBytes: number, maxInputBytes: number): void {
   if (numBytes <= maxInputBytes) return;
-  throw new ServerError(
-    "invalid_argument",
+  throw invalidArgument(
     `JSON input '${name}' has a byte_size (${numBytes} bytes) that exceeds the maximum allowed value of ${maxInputBytes} bytes. Use --http-max-input-size to increase the limit.`,
   );
 }
@@ -300,5 +292,5 @@ function decodeForm(parameters: JsonParameters, memory: RequestMemory): OutputFo
 }
 
 function notBoth(other: string): ServerError {
-  return new ServerError("invalid_argument", `Output can't set both 'shared_memory_region' and '${other}'`);
+  return invalidArgument(`Output can't set both 'shared_memory_region' and '${other}'`);
 }

@@ -3,7 +3,7 @@
  * (https://github.com/triton-inference-server/server/blob/main/src/vertex_ai_server.cc).
  */
 import type { ModelServer } from "../../../core/model-server.ts";
-import { ServerError } from "../../../core/server-error.ts";
+import { invalidArgument } from "../../../core/server-error.ts";
 
 /** @throws ServerError when no name is given and there is not exactly one model */
 export function defaultModel(server: ModelServer, given: string, setting: string): string {
@@ -11,8 +11,7 @@ export function defaultModel(server: ModelServer, given: string, setting: string
   const names = new Set(server.index(true).map(({ name }) => name));
   const [only] = names;
   if (only !== undefined && names.size === 1) return only;
-  throw new ServerError(
-    "invalid_argument",
+  throw invalidArgument(
     `expected exactly one ready model, found ${names.size}: name the one that is meant with ${setting}`,
   );
 }

@@ -6,7 +6,7 @@ import { hasJsonForm, type JsonDatatype, type JsonWriter, writeSmallTensorData, 
 import type { ParameterValue } from "../../../core/infer-request.ts";
 import type { InferResponse } from "../../../core/infer-response.ts";
 import type { ServedModel } from "../../../core/model-server.ts";
-import { ServerError } from "../../../core/server-error.ts";
+import { invalidArgument, ServerError } from "../../../core/server-error.ts";
 import { byteSize, elementCount, type Tensor } from "../../../core/tensor.ts";
 import { classify } from "../../classification.ts";
 import { type RequestMemory, writeOutput } from "../../request-memory.ts";
@@ -192,8 +192,7 @@ export const MAX_SMALL_BYTES = 4096;
 /** @throws ServerError when the tensor has no JSON form, or another size than its shape says */
 function expectWritable({ name, datatype, shape, data }: Tensor): JsonDatatype {
   if (!hasJsonForm(datatype)) {
-    throw new ServerError(
-      "invalid_argument",
+    throw invalidArgument(
       `sending ${datatype} data via JSON is not supported. Please use the binary data format for output`,
     );
   }

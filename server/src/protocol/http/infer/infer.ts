@@ -6,7 +6,7 @@ import type { ParameterValue } from "../../../core/infer-request.ts";
 import type { InferResponse } from "../../../core/infer-response.ts";
 import { MAX_HTTP_BINARY_BODY_BYTES } from "../../../core/limits.ts";
 import type { ModelServer, ServedModel } from "../../../core/model-server.ts";
-import { ServerError } from "../../../core/server-error.ts";
+import { invalidArgument, ServerError } from "../../../core/server-error.ts";
 import { RequestMemory } from "../../request-memory.ts";
 import type { SharedMemoryRegions } from "../../shared-memory.ts";
 import { forwardHeaders } from "../forward-headers.ts";
@@ -187,31 +187,26 @@ async function onlyResponse(responses: AsyncIterator<InferResponse>): Promise<In
 /** @throws ServerError for a header that is no number or points behind the body */
 function parseHeaderLength(text: string, size: number): number {
   if (!SIGNED_DIGITS.test(text)) {
-    throw new ServerError("invalid_argument", `Unable to parse Inference-Header-Content-Length, got: ${text}`);
+    throw invalidArgument(`Unable to parse Inference-Header-Content-Length, got: ${text}`);
   }
   const length = Number(text);
   if (length >= 0 && length <= size) return length;
-  throw new ServerError("invalid_argument", `inference header size should be in range (0, ${size}), got: ${text}`);
+  throw invalidArgument(`inference header size should be in range (0, ${size}), got: ${text}`);
 }
 
 /** @throws ServerError when the JSON, the raw tensor or the whole body is larger than the server takes */
 function expectSize(headerLength: number, size: number, kept: number, maxInputBytes: number): void {
   if (headerLength > maxInputBytes) {
-    throw new ServerError(
-      "invalid_argument",
+    throw invalidArgument(
       `request JSON size of ${headerLength} bytes exceeds the maximum allowed input size of ${maxInputBytes} bytes. Use --http-max-input-size to increase the limit.`,
     );
   }
   if (headerLength === 0 && size > maxInputBytes) {
-    throw new ServerError(
-      "invalid_argument",
+    throw invalidArgument(
       `Raw input has a byte_size (${size} bytes) that exceeds the maximum allowed value of ${maxInputBytes} bytes. Use --http-max-input-size to increase the limit.`,
     );
   }
   if (kept < size) {
-    throw new ServerError(
-      "invalid_argument",
-      `request body of ${size} bytes exceeds the maximum of ${MAX_HTTP_BINARY_BODY_BYTES} bytes`,
-    );
+    throw invalidArgument(`request body of ${size} bytes exceeds the maximum of ${MAX_HTTP_BINARY_BODY_BYTES} bytes`);
   }
 }

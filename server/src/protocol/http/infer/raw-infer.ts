@@ -5,7 +5,7 @@
 import { elementSize } from "@nereid/wire";
 import { packBytesElements } from "../../../core/bytes-tensor.ts";
 import type { ServedModel, TensorMetadata } from "../../../core/model-server.ts";
-import { ServerError } from "../../../core/server-error.ts";
+import { invalidArgument, type ServerError } from "../../../core/server-error.ts";
 import { BINARY_FORM, bareInfer, type DecodedInfer } from "./http-infer-request.ts";
 
 /** @throws ServerError when the model's inputs leave open what the bytes are */
@@ -24,7 +24,7 @@ export function decodeRawInfer(body: Buffer, served: ServedModel): DecodedInfer 
 
 /** Raw requests carry no id. */
 function refused(message: string): ServerError {
-  return new ServerError("invalid_argument", `[request id: <id_unknown>] ${message}`);
+  return invalidArgument(`[request id: <id_unknown>] ${message}`);
 }
 
 function isBatching(served: ServedModel): boolean {

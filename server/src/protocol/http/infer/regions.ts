@@ -1,6 +1,6 @@
 /** Routes that register, unregister and list regions of shared memory (Triton's system shared memory extension). */
 import type { JsonObject, JsonValue } from "@nereid/wire";
-import { ServerError } from "../../../core/server-error.ts";
+import { invalidArgument } from "../../../core/server-error.ts";
 import { SHARED_HANDLE_BYTES } from "../../../native/cuda/functions.ts";
 import type { SharedMemoryRegions } from "../../shared-memory.ts";
 import type { HttpCall } from "../http-call.ts";
@@ -41,7 +41,7 @@ export class RegionHandlers {
     const byteSize = BigInt(expectUnsigned(member(body, "byte_size"), ""));
     const deviceId = BigInt(expectUnsigned(member(body, "device_id"), ""));
     if (handle.length !== SHARED_HANDLE_BYTES) {
-      throw new ServerError("invalid_argument", "'raw_handle' must be a valid base64 encoded cudaIpcMemHandle_t");
+      throw invalidArgument("'raw_handle' must be a valid base64 encoded cudaIpcMemHandle_t");
     }
     this.#regions.registerCuda(region, handle, deviceId, byteSize);
     return emptyReply(200, "application/json");
@@ -63,5 +63,5 @@ function member(object: JsonValue, name: string): JsonValue {
 function expectField(body: JsonObject, name: string): JsonValue {
   const value = body.get(name);
   if (value !== undefined) return value;
-  throw new ServerError("invalid_argument", `Shared memory register request has no '${name}' field`);
+  throw invalidArgument(`Shared memory register request has no '${name}' field`);
 }

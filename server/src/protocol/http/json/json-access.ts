@@ -12,7 +12,7 @@ import {
 } from "@nereid/wire";
 import type { ParameterValue } from "../../../core/infer-request.ts";
 import { MAX_JSON_DEPTH, MAX_JSON_KEYS, MAX_JSON_STRING_BYTES } from "../../../core/limits.ts";
-import { ServerError } from "../../../core/server-error.ts";
+import { invalidArgument, ServerError } from "../../../core/server-error.ts";
 
 /** For requests with tensors. */
 export const JSON_LIMITS: JsonLimits = {
@@ -40,7 +40,7 @@ export function jsonFailure(thrown: unknown): unknown {
   if (thrown instanceof JsonSyntaxError) {
     return jsonError(`failed to parse the request JSON buffer: ${thrown.message}`);
   }
-  return thrown instanceof JsonLimitError ? new ServerError("invalid_argument", thrown.message) : thrown;
+  return thrown instanceof JsonLimitError ? invalidArgument(thrown.message) : thrown;
 }
 
 /** A whole small document. @throws ServerError */
@@ -81,10 +81,7 @@ export function parameterValue(name: string, value: Value): ParameterValue {
   if (typeof value === "string" || typeof value === "boolean" || typeof value === "number") return value;
   if (typeof value === "bigint") return value > MAX_INT64 ? { double: Number(value) } : value;
   if (typeof value === "object" && value !== null && "double" in value) return value;
-  throw new ServerError(
-    "invalid_argument",
-    `parameter '${name}' has invalid type. It should be either 'int', 'bool', or 'string'.`,
-  );
+  throw invalidArgument(`parameter '${name}' has invalid type. It should be either 'int', 'bool', or 'string'.`);
 }
 
 export function isContainer(value: Value): boolean {

@@ -1,6 +1,6 @@
 /** Reads the JSON object (RFC 8259) in the body of routes without tensors. */
 import type { JsonObject } from "@nereid/wire";
-import { ServerError } from "../../../core/server-error.ts";
+import { invalidArgument } from "../../../core/server-error.ts";
 import type { HttpCall } from "../http-call.ts";
 import { parseDocument } from "./json-access.ts";
 
@@ -8,8 +8,7 @@ import { parseDocument } from "./json-access.ts";
 export async function readObject(call: HttpCall, maxBytes: number, mayBeEmpty: boolean): Promise<JsonObject> {
   const { bytes, size } = await call.body(maxBytes);
   if (size > maxBytes) {
-    throw new ServerError(
-      "invalid_argument",
+    throw invalidArgument(
       `request JSON size of ${size} bytes exceeds the maximum allowed input size of ${maxBytes} bytes. Use --http-max-input-size to increase the limit.`,
     );
   }

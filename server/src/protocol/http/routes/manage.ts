@@ -5,7 +5,7 @@
 import type { JsonObject, JsonValue } from "@nereid/wire";
 import { type LogFormat, logFormatOf } from "../../../core/log-format.ts";
 import type { LogSettings, ModelServer } from "../../../core/model-server.ts";
-import { ServerError } from "../../../core/server-error.ts";
+import { invalidArgument, ServerError } from "../../../core/server-error.ts";
 import type { HttpCall } from "../http-call.ts";
 import { emptyReply, errorReply, type HttpReply, jsonReply } from "../http-reply.ts";
 import { accessError, expectBoolean, expectString, expectUnsigned } from "../json/json-access.ts";
@@ -64,7 +64,7 @@ export class ManageHandlers {
   async index(call: HttpCall): Promise<HttpReply> {
     const ready = (await readObject(call, this.#maxInputBytes, true)).get("ready");
     if (ready !== undefined && typeof ready !== "boolean") {
-      throw new ServerError("invalid_argument", "Invalid value for 'ready': expected a boolean");
+      throw invalidArgument("Invalid value for 'ready': expected a boolean");
     }
     return jsonReply(this.#server.index(ready === true));
   }
@@ -110,7 +110,7 @@ function parametersOf(body: JsonObject): JsonObject {
 /** Padding is optional; anything that is no base64 is refused. */
 function decodeFile(name: string, value: JsonValue): Uint8Array {
   const text = expectString(value, "");
-  if (!BASE64.test(text)) throw new ServerError("invalid_argument", `failed to decode base64 content of '${name}'`);
+  if (!BASE64.test(text)) throw invalidArgument(`failed to decode base64 content of '${name}'`);
   return Buffer.from(text, "base64");
 }
 

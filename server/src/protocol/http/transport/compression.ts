@@ -1,7 +1,7 @@
 /** Compressed request bodies (RFC 9110, 8.4), and the choice of a response's encoding (RFC 9110, 12.5.3). */
 import { promisify } from "node:util";
 import { deflate, deflateSync, gunzip, gzip, gzipSync, inflate } from "node:zlib";
-import { ServerError } from "../../../core/server-error.ts";
+import { invalidArgument } from "../../../core/server-error.ts";
 
 export type Encoding = "identity" | "gzip" | "deflate";
 
@@ -27,8 +27,7 @@ export async function inflateBody(bytes: Buffer, encoding: Encoding, maxBytes: n
     return await inflateOne(bytes, { maxOutputLength: maxBytes });
   } catch (error) {
     if (!(error instanceof RangeError)) return Buffer.alloc(0);
-    throw new ServerError(
-      "invalid_argument",
+    throw invalidArgument(
       `Decompressed data size exceeds the maximum allowed value of ${maxBytes} bytes. Use --http-max-input-size to increase the limit.`,
     );
   }

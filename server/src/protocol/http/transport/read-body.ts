@@ -1,7 +1,7 @@
 /** Collects a request body (RFC 9112, 6) under a limit, without doubling copies. Knows nothing of its content. */
 import type { IncomingMessage } from "node:http";
 import { MAX_HTTP_CHUNKS } from "../../../core/limits.ts";
-import { ServerError } from "../../../core/server-error.ts";
+import { invalidArgument } from "../../../core/server-error.ts";
 import { discardBytes } from "../../discard-bytes.ts";
 import type { HttpBody, HttpCall, Reserve } from "../http-call.ts";
 import { bufferOf, copyInto } from "./buffer-pool.ts";
@@ -71,8 +71,7 @@ export class BodyCollector {
     const start = this.#size;
     this.#size += chunk.length;
     if (chunk.length < SMALL_CHUNK_BYTES && ++this.#numSmallChunks > MAX_HTTP_CHUNKS) {
-      throw new ServerError(
-        "invalid_argument",
+      throw invalidArgument(
         `Chunked request body exceeds maximum of ${MAX_HTTP_CHUNKS} non-empty chunks. Send larger chunks or a Content-Length.`,
       );
     }
