@@ -6,7 +6,7 @@ import { readJsonBody } from "../../server/src/protocol/api/json-body.ts";
 import type { HttpBody, HttpCall } from "../../server/src/protocol/http/http-call.ts";
 import { emptyReply } from "../../server/src/protocol/http/http-reply.ts";
 import { InferHandler } from "../../server/src/protocol/http/infer/infer.ts";
-import { InferCodec } from "../../server/src/protocol/http/infer/infer-codec.ts";
+import { JsonInferCodec } from "../../server/src/protocol/http/infer/infer-codec.ts";
 import { parseDocument } from "../../server/src/protocol/http/json/json-access.ts";
 import { HttpListener } from "../../server/src/protocol/http/transport/listener.ts";
 import { BodyCollector } from "../../server/src/protocol/http/transport/read-body.ts";
@@ -83,7 +83,7 @@ async function inferBinary(numBytes: number): Promise<void> {
   } as unknown as ServedModel;
   const server = { tracing: { isOn: false }, model: () => model } as unknown as ModelServer;
   const options = { maxInputBytes: 1000, forwardPattern: undefined };
-  const handler = new InferHandler(server, new InferCodec(), options, new SharedMemoryRegions(false));
+  const handler = new InferHandler(server, new JsonInferCodec(), options, new SharedMemoryRegions(false));
   const headers = { "inference-header-content-length": String(head.length) };
   await handler.handle("m", "", fakeCall(headers, bodyOf(bytes, numBytes))).catch((error: unknown) => {
     if (error !== reached) throw error;
@@ -139,7 +139,7 @@ export const HTTP_ROWS: readonly LimitRow[] = [
   {
     name: "MAX_JSON_STRING_BYTES",
     value: 1_048_576,
-    run: (count) => new InferCodec().readRequest(Buffer.from(`{"id":"${"a".repeat(count)}","inputs":[]}`)),
+    run: (count) => new JsonInferCodec().readRequest(Buffer.from(`{"id":"${"a".repeat(count)}","inputs":[]}`)),
     status: "invalid_argument",
     says: "limit",
   },

@@ -14,7 +14,7 @@ export interface SystemStatus {
   readonly byte_size: number;
 }
 
-export interface CudaStatus {
+export interface CudaRegionStatus {
   readonly name: string;
   readonly device_id: number;
   readonly byte_size: number;
@@ -38,12 +38,12 @@ export interface RegionMemory {
 /** A registered region. Unregistering during use takes effect when the last request has ended. */
 export class Region {
   readonly kind: RegionKind;
-  readonly status: SystemStatus | CudaStatus;
+  readonly status: SystemStatus | CudaRegionStatus;
   readonly #memory: RegionMemory;
   #users = 0;
   #onUnused: (() => void) | undefined;
 
-  constructor(kind: RegionKind, status: SystemStatus | CudaStatus, memory: RegionMemory) {
+  constructor(kind: RegionKind, status: SystemStatus | CudaRegionStatus, memory: RegionMemory) {
     this.kind = kind;
     this.status = status;
     this.#memory = memory;

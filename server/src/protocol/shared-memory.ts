@@ -7,7 +7,7 @@ import { MAX_SHARED_MEMORY_REGION_BYTES, MAX_SHARED_MEMORY_REGIONS } from "../co
 import { invalidArgument, ServerError } from "../core/server-error.ts";
 import { MappingError, mapSharedMemory, type SharedMapping } from "../native/posix-memory.ts";
 import type { DeviceRegions } from "./device-memory.ts";
-import { type CudaStatus, MappedMemory, Region, type RegionKind, type SystemStatus } from "./region.ts";
+import { type CudaRegionStatus, MappedMemory, Region, type RegionKind, type SystemStatus } from "./region.ts";
 
 const PLAIN_NAME = /^[A-Za-z0-9_.-]+$/;
 /** Objects of this name carry the messages of Triton's Python processes: a client that writes there runs code. */
@@ -109,8 +109,8 @@ export class SharedMemoryRegions {
   }
 
   /** Likewise. */
-  cudaStatus(name: string): readonly CudaStatus[] {
-    return this.#status(name, "cuda") as readonly CudaStatus[];
+  cudaStatus(name: string): readonly CudaRegionStatus[] {
+    return this.#status(name, "cuda") as readonly CudaRegionStatus[];
   }
 
   #status(name: string, kind: RegionKind): readonly Region["status"][] {

@@ -40,7 +40,7 @@ export interface CudaTensor {
 /** Alignment of every tensor of an arena: more than vector loads and tensor maps (TMA) require. */
 const ALIGNMENT = 256;
 
-export function tensorBytes(type: CudaType, shape: readonly number[]): number {
+export function cudaTensorBytes(type: CudaType, shape: readonly number[]): number {
   return CUDA_TYPE_BYTES[type] * shape.reduce((product, size) => product * size, 1);
 }
 

@@ -3,7 +3,7 @@
  */
 import type { CudaDevice } from "../../device/cuda/cuda-device.ts";
 import type { CudaBuffer } from "../../device/cuda/cuda-memory.ts";
-import { CUDA_TYPE_BYTES, layOut, tensorBytes } from "../../device/cuda/cuda-tensor.ts";
+import { CUDA_TYPE_BYTES, cudaTensorBytes, layOut } from "../../device/cuda/cuda-tensor.ts";
 import { placeRegions } from "../../device/cuda/regions.ts";
 import type { LoraTargets } from "../../formats/lora/lora-adapter.ts";
 import type { TensorSource } from "../../formats/tensors/tensor-source.ts";
@@ -114,7 +114,7 @@ function withOwnOutput(weights: CudaWeights, { vocabulary }: RankShard): CudaWei
   const { weight } = weights.output;
   const [numRows, hiddenSize = 0] = weight.shape;
   if (numRows === vocabulary.count) return weights;
-  const address = weight.address + BigInt(tensorBytes(weight.type, [vocabulary.first, hiddenSize]));
+  const address = weight.address + BigInt(cudaTensorBytes(weight.type, [vocabulary.first, hiddenSize]));
   const scales = weight.scales && weight.scales + BigInt(4 * vocabulary.first);
   const own = { ...weight, address, scales, shape: [vocabulary.count, hiddenSize] };
   return { ...weights, output: { ...weights.output, weight: own } };

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { ServerError } from "../../core/server-error.ts";
-import { fitBlocks, formatBytes, type MemoryDemand, planMemory, type RequestedMemory } from "./memory-plan.ts";
+import { fitBlocks, formatMemory, type MemoryDemand, planMemory, type RequestedMemory } from "./memory-plan.ts";
 
 const MIB = 2 ** 20;
 const GIB = 2 ** 30;
@@ -95,7 +95,7 @@ for (const [what, request, free, expected] of [
   });
 }
 
-test("formatBytes() chooses the unit", () => {
-  const texts = [0, 1000, 1024, 10.5 * 1024, 3 * MIB, 1.234 * GIB, 5000 * GIB].map(formatBytes);
+test("formatMemory() chooses the unit", () => {
+  const texts = [0, 1000, 1024, 10.5 * 1024, 3 * MIB, 1.234 * GIB, 5000 * GIB].map(formatMemory);
   assert.deepEqual(texts, ["0 B", "1000 B", "1.00 KiB", "10.5 KiB", "3.00 MiB", "1.23 GiB", "4.88 TiB"]);
 });

@@ -58,17 +58,17 @@ export function planMemory(demand: MemoryDemand, requested: RequestedMemory, fre
   const cacheBytes = numBlocks * blockBytes;
   const hostBytes = numHostBlocks * blockBytes;
   const parts =
-    `${items.map(({ what, numBytes }) => `${what} ${formatBytes(numBytes)}`).join(", ")}, KV cache ` +
-    `${formatBytes(cacheBytes)} (${numBlocks} blocks of ${blockSize} tokens, ${formatBytes(bytesPerToken)} a token)` +
-    (numHostBlocks > 0 ? `, host KV cache ${formatBytes(hostBytes)} (${numHostBlocks} blocks)` : "");
+    `${items.map(({ what, numBytes }) => `${what} ${formatMemory(numBytes)}`).join(", ")}, KV cache ` +
+    `${formatMemory(cacheBytes)} (${numBlocks} blocks of ${blockSize} tokens, ${formatMemory(bytesPerToken)} a token)` +
+    (numHostBlocks > 0 ? `, host KV cache ${formatMemory(hostBytes)} (${numHostBlocks} blocks)` : "");
   const total = itemBytes + cacheBytes + hostBytes;
   if (total > freeBytes) {
     throw new ServerError(
       "unavailable",
-      `the model does not fit: ${parts} need ${formatBytes(total)}, ${formatBytes(freeBytes)} are free. ${remedy(itemBytes, freeBytes)}`,
+      `the model does not fit: ${parts} need ${formatMemory(total)}, ${formatMemory(freeBytes)} are free. ${remedy(itemBytes, freeBytes)}`,
     );
   }
-  const lines = [`memory plan: ${parts}; ${formatBytes(total)} of ${formatBytes(freeBytes)} free`];
+  const lines = [`memory plan: ${parts}; ${formatMemory(total)} of ${formatMemory(freeBytes)} free`];
   const numTokens = numBlocks * blockSize;
   if (numTokens < demand.longestTokens) {
     lines.push(
@@ -122,7 +122,7 @@ export function fitBlocks(
   return { wanted, fits: affordable >= MIN_BLOCKS && wanted <= affordable };
 }
 
-export function formatBytes(bytes: number): string {
+export function formatMemory(bytes: number): string {
   const units = ["B", "KiB", "MiB", "GiB", "TiB"];
   let value = bytes;
   let unit = 0;

@@ -6,7 +6,7 @@ import { launchQuantizeRows } from "../../../kernels/quantize/quantize.cuda.ts";
 import type { DeviceFloat } from "../../device/cuda/convert-floats.ts";
 import type { CudaDevice } from "../../device/cuda/cuda-device.ts";
 import type { CudaBuffer } from "../../device/cuda/cuda-memory.ts";
-import { CUDA_TYPE_BYTES, type CudaTensor, layOut, tensorBytes } from "../../device/cuda/cuda-tensor.ts";
+import { CUDA_TYPE_BYTES, type CudaTensor, cudaTensorBytes, layOut } from "../../device/cuda/cuda-tensor.ts";
 import type { DevicePointer } from "../../device/cuda/kernel-stream.ts";
 import { UPLOAD_PIECE_BYTES, Upload } from "../../device/cuda/upload.ts";
 import type { TensorSource } from "../../formats/tensors/tensor-source.ts";
@@ -73,8 +73,8 @@ export function planCudaWeights(
   const typed = plans.map((plan) =>
     plan === codedOutput ? codedPlan(plan, type) : typePlan(plan, parts, files, type, layerType),
   );
-  const scaleSizes = typed.map((plan) => (plan.type === "e4m3" ? tensorBytes("f32", [plan.shape[0]]) : 0));
-  const sizes = typed.map((plan) => plan.int4?.numBytes ?? tensorBytes(plan.type, plan.shape));
+  const scaleSizes = typed.map((plan) => (plan.type === "e4m3" ? cudaTensorBytes("f32", [plan.shape[0]]) : 0));
+  const sizes = typed.map((plan) => plan.int4?.numBytes ?? cudaTensorBytes(plan.type, plan.shape));
   const { offsets, numBytes } = layOut([...sizes, ...scaleSizes]);
   const placed = typed.map((plan, i) => ({
     ...plan,

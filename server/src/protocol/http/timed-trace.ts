@@ -19,9 +19,10 @@ export class TimedTrace implements RequestTrace {
   /** The first time of each: a stream may reach a moment often. */
   readonly #times = new Map<TraceMoment, number>();
 
-  /** `sampled`: the trace that gets everything too. */
-  constructor(sampled: RequestTrace | undefined) {
+  /** `sampled`: the trace that gets everything too; it has `received` already. */
+  constructor(sampled: RequestTrace | undefined, received: readonly (readonly [TraceMoment, number])[] = []) {
     this.#sampled = sampled;
+    for (const [moment, atMs] of received) this.#times.set(moment, atMs);
   }
 
   get context(): string | undefined {

@@ -6,7 +6,7 @@ import type { TextModels } from "../../text-model/text-models.ts";
 import type { CallFacts } from "../../text-model/text-request.ts";
 import { HttpCallFacts } from "../api/call-facts.ts";
 import type { RouteCall } from "../api/route.ts";
-import { startTrace } from "../http/start-trace.ts";
+import { startHttpTrace } from "../http/trace-calls.ts";
 import { modelError } from "./openai-error.ts";
 
 export interface OpenAiContext {
@@ -34,7 +34,7 @@ export async function findEmbeddingModel({ models }: OpenAiContext, name: string
 
 /** Starts the trace of the call and marks that its body has come. */
 export function startCall({ server }: OpenAiContext, model: string, { call, requestId }: RouteCall): CallFacts {
-  startTrace(server.tracing, model, call);
+  startHttpTrace(server.tracing, model, call);
   call.trace?.mark("HTTP_RECV_END", performance.now());
   return new HttpCallFacts(call, requestId);
 }

@@ -33,7 +33,7 @@ import { type RequestMemory, writeOutput } from "../../request-memory.ts";
 import type { OutgoingMessage } from "../routes/method.ts";
 import { PREFIX_BYTES } from "../transport/message-reader.ts";
 import { readInputs } from "./infer-inputs.ts";
-import { type OutputForm, outputNames, readForms } from "./infer-outputs.ts";
+import { type GrpcOutputForm, outputNames, readForms } from "./infer-outputs.ts";
 import { readRequestParameters, withForwardedMetadata } from "./infer-parameters.ts";
 
 const FINAL: InferParameter = { kind: "bool", value: true };
@@ -45,7 +45,7 @@ const NO_DATA: Uint8Array = new Uint8Array(0);
 export interface PreparedInfer {
   readonly model: ServedModel;
   readonly request: InferRequest;
-  readonly forms: ReadonlyMap<string, OutputForm>;
+  readonly forms: ReadonlyMap<string, GrpcOutputForm>;
   /** Regions that the request uses; answers must not point to them. */
   readonly memory: RequestMemory;
   readonly wantsEmptyFinal: boolean;
@@ -69,7 +69,7 @@ export interface InferContext {
   readonly memory: RequestMemory;
 }
 
-export class InferCodec {
+export class ProtoInferCodec {
   readonly #names = new NameCache();
   readonly #writer = new GatherWriter((size) => Buffer.allocUnsafe(size));
 
@@ -223,7 +223,7 @@ function outputsOf(response: InferResponse, infer: PreparedInfer): readonly Infe
   return response.outputs.map((output) => outputAs(infer.forms.get(output.name), output, infer));
 }
 
-function outputAs(form: OutputForm | undefined, output: Tensor, { model, memory }: PreparedInfer): Tensor {
+function outputAs(form: GrpcOutputForm | undefined, output: Tensor, { model, memory }: PreparedInfer): Tensor {
   if (form === undefined) return memory.detached(output);
   if ("target" in form) {
     writeOutput(form.target, output);

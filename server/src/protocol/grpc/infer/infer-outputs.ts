@@ -7,10 +7,10 @@ import type { OutputTarget, RequestMemory } from "../../request-memory.ts";
 import { readRegionPart } from "./region-part.ts";
 
 /** How an output is wanted, if not as it is. */
-export type OutputForm = { readonly numClasses: number } | { readonly target: OutputTarget };
+export type GrpcOutputForm = { readonly numClasses: number } | { readonly target: OutputTarget };
 
 const NO_NAMES: readonly string[] = [];
-const NO_FORMS: ReadonlyMap<string, OutputForm> = new Map();
+const NO_FORMS: ReadonlyMap<string, GrpcOutputForm> = new Map();
 
 export function outputNames(outputs: readonly RequestedOutputMessage[]): readonly string[] {
   return outputs.length === 0 ? NO_NAMES : outputs.map((output) => output.name);
@@ -20,8 +20,8 @@ export function outputNames(outputs: readonly RequestedOutputMessage[]): readonl
 export function readForms(
   outputs: readonly RequestedOutputMessage[],
   memory: RequestMemory,
-): ReadonlyMap<string, OutputForm> {
-  let forms: Map<string, OutputForm> | undefined;
+): ReadonlyMap<string, GrpcOutputForm> {
+  let forms: Map<string, GrpcOutputForm> | undefined;
   for (const output of outputs) {
     if (output.parameters.size === 0) continue;
     const form = readForm(output, memory);
@@ -32,7 +32,7 @@ export function readForms(
   return forms ?? NO_FORMS;
 }
 
-function readForm(output: RequestedOutputMessage, memory: RequestMemory): OutputForm | undefined {
+function readForm(output: RequestedOutputMessage, memory: RequestMemory): GrpcOutputForm | undefined {
   const part = readRegionPart(output);
   const numClasses = readClassification(output);
   if (part === undefined) return numClasses === undefined ? undefined : { numClasses };

@@ -5,12 +5,12 @@ import { ServerError } from "../../../core/server-error.ts";
 import { RequestMemory } from "../../request-memory.ts";
 import type { SharedMemoryRegions } from "../../shared-memory.ts";
 import type { CallContext, OutgoingMessage, UnaryMethod } from "../routes/method.ts";
-import { startTrace } from "../trace-calls.ts";
-import { type InferCodec, prepareInfer } from "./infer-codec.ts";
+import { startGrpcTrace } from "../trace-calls.ts";
+import { type ProtoInferCodec, prepareInfer } from "./infer-codec.ts";
 
 export interface InferParts {
   readonly server: ModelServer;
-  readonly codec: InferCodec;
+  readonly codec: ProtoInferCodec;
   readonly forwardPattern: RegExp | undefined;
   readonly regions: SharedMemoryRegions;
 }
@@ -52,7 +52,7 @@ async function modelInfer(
     throw new ServerError("unsupported", text);
   }
   const { metadata, cancellation } = call;
-  if (server.tracing.isOn) call.trace = startTrace(server.tracing, model.name, metadata, readMs);
+  if (server.tracing.isOn) call.trace = startGrpcTrace(server.tracing, model.name, metadata, readMs);
   const { trace } = call;
   const infer = prepareInfer(message, model, { metadata, forwardPattern, cancellation, memory, trace });
   const responses = model.infer(infer.request)[Symbol.asyncIterator]();

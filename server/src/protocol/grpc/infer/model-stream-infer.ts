@@ -11,7 +11,7 @@ import { forEachResponse } from "../../../core/response-stream.ts";
 import { ServerError } from "../../../core/server-error.ts";
 import { RequestMemory } from "../../request-memory.ts";
 import type { OutgoingMessage, StreamCall, StreamHandler, StreamMethod } from "../routes/method.ts";
-import { endTrace, startTrace } from "../trace-calls.ts";
+import { endTrace, startGrpcTrace } from "../trace-calls.ts";
 import { type PreparedInfer, prepareInfer } from "./infer-codec.ts";
 import type { InferParts } from "./model-infer.ts";
 import { OrderedReplies } from "./ordered-replies.ts";
@@ -88,7 +88,7 @@ class InferStream implements StreamHandler {
 
   #startTrace(model: ServedModel, readMs: number): RequestTrace | undefined {
     const { tracing } = this.#parts.server;
-    return tracing.isOn ? startTrace(tracing, model.name, this.#call.metadata, readMs) : undefined;
+    return tracing.isOn ? startGrpcTrace(tracing, model.name, this.#call.metadata, readMs) : undefined;
   }
 
   #tryModel(message: InferRequestMessage): ServedModel | ServerError {

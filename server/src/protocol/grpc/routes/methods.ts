@@ -1,7 +1,7 @@
 /** The table of all RPCs by path (KServe V2, grpc_service.proto). */
 import type { ModelServer } from "../../../core/model-server.ts";
 import type { SharedMemoryRegions } from "../../shared-memory.ts";
-import { InferCodec } from "../infer/infer-codec.ts";
+import { ProtoInferCodec } from "../infer/infer-codec.ts";
 import { modelInferMethod } from "../infer/model-infer.ts";
 import { modelStreamInferMethod } from "../infer/model-stream-infer.ts";
 import { MessageTypes } from "../messages.ts";
@@ -22,7 +22,7 @@ export function createMethods(
   regions: SharedMemoryRegions,
 ): ReadonlyMap<string, GrpcMethod> {
   const types = new MessageTypes();
-  const parts = { server, codec: new InferCodec(), forwardPattern: options.forwardPattern, regions };
+  const parts = { server, codec: new ProtoInferCodec(), forwardPattern: options.forwardPattern, regions };
   return new Map([
     [inferencePath("ModelInfer"), modelInferMethod(parts)],
     [inferencePath("ModelStreamInfer"), modelStreamInferMethod(parts)],

@@ -10,10 +10,10 @@ import type { HttpCall } from "../http-call.ts";
 import { bytesReply, emptyReply, errorReply, type HttpReply, type HttpStreamReply } from "../http-reply.ts";
 import { type DecodedInfer, HttpInferRequest } from "../infer/http-infer-request.ts";
 import { isFailure } from "../infer/infer.ts";
-import { type InferCodec, MAX_BYTES_AT_ONCE } from "../infer/infer-codec.ts";
+import { type JsonInferCodec, MAX_BYTES_AT_ONCE } from "../infer/infer-codec.ts";
 import { JSON_LIMITS, jsonFailure } from "../json/json-access.ts";
-import { startTrace } from "../start-trace.ts";
 import { errorBody } from "../status.ts";
+import { startHttpTrace } from "../trace-calls.ts";
 import { LoopTurn } from "../transport/loop-turn.ts";
 import { runAtOnce, runInTurns } from "../transport/slices.ts";
 import { EventWriter } from "./event-writer.ts";
@@ -31,11 +31,11 @@ const NOT_ONE =
 
 export class GenerateHandler {
   readonly #server: ModelServer;
-  readonly #codec: InferCodec;
+  readonly #codec: JsonInferCodec;
   readonly #maxInputBytes: number;
   readonly #turn = new LoopTurn();
 
-  constructor(server: ModelServer, codec: InferCodec, maxInputBytes: number) {
+  constructor(server: ModelServer, codec: JsonInferCodec, maxInputBytes: number) {
     this.#server = server;
     this.#codec = codec;
     this.#maxInputBytes = maxInputBytes;
@@ -92,7 +92,7 @@ export class GenerateHandler {
     if (encoding !== "" && encoding !== "identity") {
       throw invalidArgument("Unsupported content-encoding, only 'identity' is supported.");
     }
-    startTrace(this.#server.tracing, served.name, call);
+    startHttpTrace(this.#server.tracing, served.name, call);
     const { bytes, size } = await call.body(this.#maxInputBytes);
     call.trace?.mark("HTTP_RECV_END", performance.now());
     if (size > this.#maxInputBytes) {

@@ -26,7 +26,7 @@ import {
   jsonError,
   parameterValue,
 } from "../json/json-access.ts";
-import { BINARY_FORM, type DecodedInfer, JSON_FORM, NO_FORMS, type OutputForm } from "./http-infer-request.ts";
+import { BINARY_FORM, type DecodedInfer, type HttpOutputForm, JSON_FORM, NO_FORMS } from "./http-infer-request.ts";
 
 const MAX_ELEMENTS = 2n ** 63n - 1n;
 
@@ -75,7 +75,7 @@ interface MutableOptions {
   readonly sequence: { -readonly [K in keyof SequenceInfo]: SequenceInfo[K] };
   priority: number;
   timeoutUs: number;
-  defaultForm: OutputForm;
+  defaultForm: HttpOutputForm;
 }
 
 function decodeParameter(options: MutableOptions, name: string, value: JsonShallow): void {
@@ -109,7 +109,7 @@ function sequenceId(value: JsonShallow): bigint | string {
   return expectString(value, "Unable to parse 'sequence_id': ");
 }
 
-function formOf(value: JsonShallow | undefined, name: string): OutputForm {
+function formOf(value: JsonShallow | undefined, name: string): HttpOutputForm {
   return expectBoolean(value, `Unable to parse '${name}': `) ? BINARY_FORM : JSON_FORM;
 }
 
@@ -257,7 +257,7 @@ function expectCount(count: number, shape: readonly number[]): void {
 
 interface DecodedOutputs {
   readonly outputs: readonly string[];
-  readonly forms: ReadonlyMap<string, OutputForm>;
+  readonly forms: ReadonlyMap<string, HttpOutputForm>;
 }
 
 const ALL_OUTPUTS: DecodedOutputs = { outputs: [], forms: NO_FORMS };
@@ -267,7 +267,7 @@ function decodeOutputs(json: JsonInferRequest["outputs"], memory: RequestMemory)
   if (!Array.isArray(json)) throw accessError("Unable to parse 'outputs': ", "non-array as array");
   if (json.length === 0) return ALL_OUTPUTS;
   const outputs: string[] = [];
-  const forms = new Map<string, OutputForm>();
+  const forms = new Map<string, HttpOutputForm>();
   for (const output of json as readonly JsonInferOutput[]) {
     const name = expectString(expectMember(output.name, "name") as JsonShallow, "Unable to parse 'name': ");
     outputs.push(name);
@@ -277,7 +277,7 @@ function decodeOutputs(json: JsonInferRequest["outputs"], memory: RequestMemory)
 }
 
 /** A listed output is JSON unless it says otherwise itself, whatever the request as a whole wants. */
-function decodeForm(parameters: JsonParameters, memory: RequestMemory): OutputForm {
+function decodeForm(parameters: JsonParameters, memory: RequestMemory): HttpOutputForm {
   if (!(parameters instanceof Map)) return JSON_FORM;
   const binary = parameters.get("binary_data");
   const isBinary = binary !== undefined && formOf(binary, "binary_data").isBinary;

@@ -11,7 +11,7 @@ import { byteSize, elementCount, type Tensor } from "../../../core/tensor.ts";
 import { classify } from "../../classification.ts";
 import { type RequestMemory, writeOutput } from "../../request-memory.ts";
 import { MIN_OUTPUT_BYTES } from "../json/json-threads.ts";
-import type { OutputForm } from "./http-infer-request.ts";
+import type { HttpOutputForm } from "./http-infer-request.ts";
 
 export interface EncodedInfer {
   /** The JSON, then the binary outputs. */
@@ -22,8 +22,8 @@ export interface EncodedInfer {
 
 /** How outputs are wanted: as listed, or in one way for all. */
 export interface OutputForms {
-  readonly forms: ReadonlyMap<string, OutputForm>;
-  readonly defaultForm: OutputForm;
+  readonly forms: ReadonlyMap<string, HttpOutputForm>;
+  readonly defaultForm: HttpOutputForm;
   /** Set when the request uses shared memory, which the answer must not point to. */
   readonly memory?: RequestMemory;
 }

@@ -7,7 +7,7 @@ import type { OutputTarget } from "../../request-memory.ts";
 import type { HttpCall } from "../http-call.ts";
 
 /** How an output is wanted. */
-export interface OutputForm {
+export interface HttpOutputForm {
   readonly isBinary: boolean;
   /** Number of classes; 0 = the tensor itself. */
   readonly numClasses: number;
@@ -25,17 +25,17 @@ export interface DecodedInfer {
   readonly priority: number;
   readonly timeoutUs: number;
   /** By name; outputs that are not here take `defaultForm`. */
-  readonly forms: ReadonlyMap<string, OutputForm>;
-  readonly defaultForm: OutputForm;
+  readonly forms: ReadonlyMap<string, HttpOutputForm>;
+  readonly defaultForm: HttpOutputForm;
 }
 
-export const JSON_FORM: OutputForm = { isBinary: false, numClasses: 0 };
-export const BINARY_FORM: OutputForm = { isBinary: true, numClasses: 0 };
-export const NO_FORMS: ReadonlyMap<string, OutputForm> = new Map();
+export const JSON_FORM: HttpOutputForm = { isBinary: false, numClasses: 0 };
+export const BINARY_FORM: HttpOutputForm = { isBinary: true, numClasses: 0 };
+export const NO_FORMS: ReadonlyMap<string, HttpOutputForm> = new Map();
 const NO_NAMES: readonly string[] = [];
 
 /** A request without id, parameters and choice of outputs. */
-export function bareInfer(inputs: readonly Tensor[], defaultForm: OutputForm): DecodedInfer {
+export function bareInfer(inputs: readonly Tensor[], defaultForm: HttpOutputForm): DecodedInfer {
   return {
     id: "",
     inputs,

@@ -26,7 +26,7 @@ export const MAX_BYTES_AT_ONCE = 1_048_576;
 /** The same for outputs that are written, where a byte becomes up to five characters. */
 const MAX_OUTPUT_BYTES_AT_ONCE = 262_144;
 
-export class InferCodec {
+export class JsonInferCodec {
   readonly #requests = new InferRequestReader(JSON_LIMITS);
   readonly #writer = new JsonWriter();
   readonly json: JsonReader = new JsonReader(JSON_LIMITS);

@@ -13,14 +13,14 @@ import { forwardHeaders } from "../forward-headers.ts";
 import type { HttpCall, Reserve } from "../http-call.ts";
 import { bytesReply, errorReply, type HttpReply } from "../http-reply.ts";
 import { MIN_TEXT_BYTES } from "../json/json-threads.ts";
-import { startTrace } from "../start-trace.ts";
+import { startHttpTrace } from "../trace-calls.ts";
 import type { Lease } from "../transport/buffer-pool.ts";
 import { compressBody, inflateBody, requestEncoding, responseEncoding } from "../transport/compression.ts";
 import { LoopTurn } from "../transport/loop-turn.ts";
 import { decodeInfer } from "./decode-infer.ts";
 import type { EncodedInfer } from "./encode-infer.ts";
 import { type DecodedInfer, HttpInferRequest } from "./http-infer-request.ts";
-import type { InferCodec } from "./infer-codec.ts";
+import type { JsonInferCodec } from "./infer-codec.ts";
 import { decodeRawInfer } from "./raw-infer.ts";
 
 const HEADER_LENGTH = "inference-header-content-length";
@@ -35,14 +35,14 @@ export interface InferOptions {
 
 export class InferHandler {
   readonly #server: ModelServer;
-  readonly #codec: InferCodec;
+  readonly #codec: JsonInferCodec;
   readonly #options: InferOptions;
   readonly #regions: SharedMemoryRegions;
   /** For all requests where no region can be registered: finds none and holds none. */
   readonly #noMemory: RequestMemory;
   readonly #turn = new LoopTurn();
 
-  constructor(server: ModelServer, codec: InferCodec, options: InferOptions, regions: SharedMemoryRegions) {
+  constructor(server: ModelServer, codec: JsonInferCodec, options: InferOptions, regions: SharedMemoryRegions) {
     this.#server = server;
     this.#codec = codec;
     this.#options = options;
@@ -58,7 +58,7 @@ export class InferHandler {
     if (requestEncoding(call.header("content-encoding")) === undefined) {
       return errorReply(501, "text/plain", "Unsupported compression type", ["Accept-Encoding", "gzip, deflate"]);
     }
-    startTrace(this.#server.tracing, served.name, call);
+    startHttpTrace(this.#server.tracing, served.name, call);
     const memory = this.#regions.isAllowed ? new RequestMemory(this.#regions) : this.#noMemory;
     try {
       const decoded = await this.#decode(call, served, memory);

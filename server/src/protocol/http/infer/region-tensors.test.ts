@@ -7,7 +7,7 @@ import { RequestMemory } from "../../request-memory.ts";
 import { SharedMemoryRegions } from "../../shared-memory.ts";
 import { decodeInfer } from "./decode-infer.ts";
 import type { DecodedInfer } from "./http-infer-request.ts";
-import { InferCodec } from "./infer-codec.ts";
+import { JsonInferCodec } from "./infer-codec.ts";
 
 const CONTENT: Uint8Array = Uint8Array.from({ length: 32 }, (_, i) => i);
 const X = '{"name":"X","datatype":"UINT8","shape":[1],"data":[7]}';
@@ -30,7 +30,7 @@ function openBed(): Bed {
     regions,
     memory,
     decode: async (text, { tail = new Uint8Array(0), copiesRegions = false } = {}) => {
-      const json = await new InferCodec().readRequest(Buffer.from(text));
+      const json = await new JsonInferCodec().readRequest(Buffer.from(text));
       return decodeInfer(json, { modelName: "m", tail, maxInputBytes: 1000, memory, copiesRegions });
     },
     [Symbol.dispose]: () => {

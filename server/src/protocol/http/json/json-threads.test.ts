@@ -7,7 +7,7 @@ import type { InferResponse } from "../../../core/infer-response.ts";
 import type { ServedModel } from "../../../core/model-server.ts";
 import type { AtEnd } from "../http-call.ts";
 import { JSON_FORM } from "../infer/http-infer-request.ts";
-import { InferCodec, MAX_BYTES_AT_ONCE } from "../infer/infer-codec.ts";
+import { JsonInferCodec, MAX_BYTES_AT_ONCE } from "../infer/infer-codec.ts";
 import type { Lease } from "../transport/buffer-pool.ts";
 import { ClientGone } from "../transport/read-body.ts";
 import { JsonThreads, MIN_OUTPUT_BYTES, MIN_TEXT_BYTES } from "./json-threads.ts";
@@ -23,10 +23,10 @@ const PROGRAM = new URL(
 const BROKEN = new URL("data:text/javascript,throw new Error('no')");
 
 /** A codec with threads that have shown that they work. */
-async function codecWithThreads(count = 1): Promise<InferCodec> {
+async function codecWithThreads(count = 1): Promise<JsonInferCodec> {
   const threads = new JsonThreads(count, PROGRAM);
   await threads.write("INT32", new Uint8Array(MIN_OUTPUT_BYTES), MIN_OUTPUT_BYTES / 4);
-  return new InferCodec(threads);
+  return new JsonInferCodec(threads);
 }
 
 function values(): Float32Array {
@@ -70,7 +70,7 @@ test("a thread reads what the event loop reads", async () => {
   const given = ownBytes(text);
   const beside = await (await codecWithThreads()).readRequest(given);
   assert.equal(given.length, 0, "the text was not given to a thread");
-  assert.deepEqual(beside, await new InferCodec().readRequest(Buffer.from(text)));
+  assert.deepEqual(beside, await new JsonInferCodec().readRequest(Buffer.from(text)));
 });
 
 test("a text that shares its memory with others stays whole", async () => {
@@ -78,7 +78,7 @@ test("a text that shares its memory with others stays whole", async () => {
   const shared = Buffer.concat([Buffer.from(text), Buffer.from("tail")]).subarray(0, text.length);
   const beside = await (await codecWithThreads()).readRequest(shared);
   assert.equal(shared.toString(), text);
-  assert.deepEqual(beside, await new InferCodec().readRequest(Buffer.from(text)));
+  assert.deepEqual(beside, await new JsonInferCodec().readRequest(Buffer.from(text)));
 });
 
 const FAULTS: readonly (readonly [what: string, text: string])[] = [
@@ -88,8 +88,8 @@ const FAULTS: readonly (readonly [what: string, text: string])[] = [
 ];
 for (const [what, text] of FAULTS) {
   test(`${what} in a large text is told as in a small one`, async () => {
-    const read = async (codec: InferCodec): Promise<unknown> => codec.readRequest(ownBytes(text));
-    const expected = await read(new InferCodec()).catch((error: unknown) => String(error));
+    const read = async (codec: JsonInferCodec): Promise<unknown> => codec.readRequest(ownBytes(text));
+    const expected = await read(new JsonInferCodec()).catch((error: unknown) => String(error));
     await assert.rejects(read(await codecWithThreads()), (error) => String(error) === expected);
   });
 }
@@ -97,12 +97,12 @@ for (const [what, text] of FAULTS) {
 test("members that cannot be sent between threads are read all the same", async () => {
   const text = requestText({ id: [1], outputs: {} });
   const beside = await (await codecWithThreads()).readRequest(ownBytes(text));
-  assert.deepEqual(beside, await new InferCodec().readRequest(Buffer.from(text)));
+  assert.deepEqual(beside, await new JsonInferCodec().readRequest(Buffer.from(text)));
 });
 
 test("large outputs written by threads give the same answer, in their places", async () => {
   const written = await (await codecWithThreads(2)).writeResponse(response(), JSON_FORMS, SERVED);
-  const expected = await new InferCodec().writeResponse(response(), JSON_FORMS, SERVED);
+  const expected = await new JsonInferCodec().writeResponse(response(), JSON_FORMS, SERVED);
   assert.ok(written.body.length > expected.body.length, "no thread has written anything");
   assert.equal(Buffer.concat(written.body).equals(Buffer.concat(expected.body)), true);
 });
@@ -142,7 +142,7 @@ test("work for a client that goes before its turn is not done, by nobody", async
   const threads = new JsonThreads(1, PROGRAM);
   const data = new Uint8Array(values().buffer);
   await threads.write("FP32", data, COUNT);
-  const codec = new InferCodec(threads);
+  const codec = new JsonInferCodec(threads);
   const call = { isCancelled: false, atEnd: (release: () => void) => release() };
   // Two are the thread's at once, the others wait for their turn.
   const early = [1, 2].map(() => threads.write("FP32", data, COUNT));
@@ -162,9 +162,9 @@ test("work in slices ends when its client goes", async () => {
   const data = Array.from({ length: 5 * COUNT }, (_, i) => i / 7);
   const text = JSON.stringify({ inputs: [{ name: "X", datatype: "FP32", shape: [data.length], data }] });
   assert.ok(text.length > MAX_BYTES_AT_ONCE);
-  const { inputs: read } = await new InferCodec().readRequest(ownBytes(text), call);
+  const { inputs: read } = await new JsonInferCodec().readRequest(ownBytes(text), call);
   assert.equal(Array.isArray(read) && read.length, 1);
-  const gone = new InferCodec().readRequest(ownBytes(text), call);
+  const gone = new JsonInferCodec().readRequest(ownBytes(text), call);
   call.isCancelled = true;
   await assert.rejects(Promise.resolve(gone), ClientGone);
 });
@@ -184,7 +184,7 @@ test("JsonThreads does nothing for small work, and nothing when it may have no t
 });
 
 test("threads that cannot start cost nobody an answer", async () => {
-  const codec = new InferCodec(new JsonThreads(2, BROKEN));
+  const codec = new JsonInferCodec(new JsonThreads(2, BROKEN));
   for (let k = 0; k < 3; k++) {
     const { id } = await codec.readRequest(ownBytes(requestText()));
     assert.equal(id, "7");

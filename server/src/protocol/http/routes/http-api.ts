@@ -9,13 +9,13 @@ import { GenerateHandler } from "../generate/generate.ts";
 import type { HttpCall } from "../http-call.ts";
 import { bytesReply, type ContentType, errorReply, type HttpReply, type HttpStreamReply } from "../http-reply.ts";
 import { InferHandler, type InferOptions } from "../infer/infer.ts";
-import { InferCodec } from "../infer/infer-codec.ts";
+import { JsonInferCodec } from "../infer/infer-codec.ts";
 import { RegionHandlers } from "../infer/regions.ts";
 import type { JsonThreads } from "../json/json-threads.ts";
+import { expectVersion } from "../model-version.ts";
 import { withReports } from "../report-headers.ts";
 import { statusOf } from "../status.ts";
 import { ClientGone } from "../transport/read-body.ts";
-import { expectVersion } from "../version.ts";
 import { KnownRoutes } from "./known-routes.ts";
 import { ManageHandlers } from "./manage.ts";
 import type { RouteMatch, RouteName } from "./router.ts";
@@ -114,7 +114,7 @@ function createRoutes(
   regions: SharedMemoryRegions,
   threads: JsonThreads | undefined,
 ): Readonly<Record<RouteName, Route>> {
-  const codec = new InferCodec(threads);
+  const codec = new JsonInferCodec(threads);
   const infer = new InferHandler(server, codec, options, regions);
   const generate = new GenerateHandler(server, codec, options.maxInputBytes);
   const manage = new ManageHandlers(server, options.maxInputBytes);

@@ -10,7 +10,7 @@ import type { HttpCall } from "../http-call.ts";
 import { emptyReply, errorReply, type HttpReply, jsonReply } from "../http-reply.ts";
 import { accessError, expectBoolean, expectString, expectUnsigned } from "../json/json-access.ts";
 import { readObject } from "../json/read-object.ts";
-import { modelConfigJson } from "./model-config-json.ts";
+import { modelConfigValue } from "./model-config-value.ts";
 import type { RouteMatch } from "./router.ts";
 
 const BASE64 = /^[A-Za-z0-9+/\s]*={0,2}\s*$/;
@@ -54,7 +54,7 @@ export class ManageHandlers {
   }
 
   modelConfig({ model, version }: RouteMatch): HttpReply {
-    return jsonReply(modelConfigJson(this.#server.model(model, version).config));
+    return jsonReply(modelConfigValue(this.#server.model(model, version).config));
   }
 
   statistics({ model, version }: RouteMatch): HttpReply {

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { expectVersion } from "../model-version.ts";
 import { pathOf } from "../transport/node-call.ts";
-import { expectVersion } from "../version.ts";
 import { matchRoute } from "./router.ts";
 
 const ROUTES: [string, string, string, string][] = [

@@ -16,6 +16,7 @@ import type { TlsMaterial } from "../../tls-files.ts";
 import type { HttpCall } from "../http-call.ts";
 import type { HttpReply, HttpStreamReply } from "../http-reply.ts";
 import { answerStream } from "./answer-stream.ts";
+import { Http2Call } from "./http2-call.ts";
 import { NodeCall } from "./node-call.ts";
 import { QueuedResponses } from "./queued-responses.ts";
 import { ClientGone } from "./read-body.ts";
@@ -23,7 +24,6 @@ import { refuseConnection } from "./refuse-connection.ts";
 import { ReplyBatch } from "./reply-batch.ts";
 import { sendStream } from "./send-reply.ts";
 import { SilentConnections } from "./silent-connections.ts";
-import { StreamCall } from "./stream-call.ts";
 
 /** Longer than the idle time of common load balancers, so that they never use a connection that just closes. */
 const KEEP_ALIVE_TIMEOUT_MS = 75_000;
@@ -173,7 +173,7 @@ export class HttpListener {
   /** Takes one request that came on a stream of HTTP/2. `onClosed`: it has ended. */
   acceptStream(stream: Http2Stream, onClosed: () => void): void {
     this.#callCount += 1;
-    const call: StreamCall = new StreamCall(stream, this.#budget, () => {
+    const call: Http2Call = new Http2Call(stream, this.#budget, () => {
       this.#callCount -= 1;
       if (call.trace !== undefined) endTrace(call.trace);
       onClosed();
@@ -184,7 +184,7 @@ export class HttpListener {
     });
   }
 
-  async #answerStream(call: StreamCall, stream: Http2Stream): Promise<void> {
+  async #answerStream(call: Http2Call, stream: Http2Stream): Promise<void> {
     const reply = await this.#api.handle(call);
     call.trace?.mark("HTTP_SEND_START", performance.now());
     await answerStream(stream, reply);

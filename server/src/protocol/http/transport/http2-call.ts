@@ -9,7 +9,7 @@ import { HeldBytes } from "./held-bytes.ts";
 import { pathOf } from "./node-call.ts";
 import { BodyCollector, ClientGone } from "./read-body.ts";
 
-export class StreamCall implements HttpCall, StreamListener {
+export class Http2Call implements HttpCall, StreamListener {
   readonly method: string;
   readonly path: string;
   readonly arrivalMs: number;

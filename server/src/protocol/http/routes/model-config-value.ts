@@ -12,7 +12,7 @@ const STRING_PATHS: readonly (readonly string[])[] = [
   ["sequence_batching", "state", "*", "initial_state", "*", "dims"],
 ];
 
-export function modelConfigJson(config: ModelConfig): unknown {
+export function modelConfigValue(config: ModelConfig): unknown {
   return render(config, []);
 }
 
