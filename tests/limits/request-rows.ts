@@ -17,6 +17,9 @@ import { createTraceTree, type TraceNode } from "../../server/src/observe/trace/
 import { tensorText } from "../../server/src/observe/trace/trace-tensor-text.ts";
 import { classify } from "../../server/src/protocol/classification.ts";
 import { readRequestParameters } from "../../server/src/protocol/grpc/infer/infer-parameters.ts";
+import { normalizeModelVersion } from "../../server/src/protocol/grpc/model-version.ts";
+import { expectVersion } from "../../server/src/protocol/http/model-version.ts";
+import type { RouteMatch } from "../../server/src/protocol/http/routes/router.ts";
 import { SharedMemoryRegions } from "../../server/src/protocol/shared-memory.ts";
 import { checkSequenceRequest } from "../../server/src/scheduler/sequence/rules.ts";
 import { fakeRequest, int32 } from "../fakes/requests.ts";
@@ -166,6 +169,20 @@ function nestMacros(depth: number): void {
 const INVALID = "invalid_argument";
 
 export const REQUEST_ROWS: readonly LimitRow[] = [
+  {
+    name: "MAX_VERSION_DIGITS",
+    value: 64,
+    run: (count) => expectVersion({ version: "1".padStart(count, "0") } as unknown as RouteMatch),
+    status: INVALID,
+    says: /^failed to get model version from specified version string '0+1' \(details: stol\)/,
+  },
+  {
+    name: "MAX_VERSION_DIGITS",
+    value: 64,
+    run: (count) => normalizeModelVersion("1".padStart(count, "0")),
+    status: INVALID,
+    says: /^failed to get model version from specified version string '0+1' \(details: stol\)/,
+  },
   {
     name: "MAX_CLASSIFICATION_ELEMENTS",
     value: 1_000_000,

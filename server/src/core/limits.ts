@@ -41,6 +41,9 @@ export const MAX_SHARED_MEMORY_REGIONS = 4096;
 /** Bytes of one region (`byte_size`): the length of a typed array on every Node that is supported. */
 export const MAX_SHARED_MEMORY_REGION_BYTES: number = 2 ** 32;
 
+/** Characters of a model version: more are out of range in every case, and costly to convert. */
+export const MAX_VERSION_DIGITS = 64;
+
 // Traces of sampled requests: beyond these the rest is left out, and the request goes on
 
 /** Elements of one tensor in a trace: the text of an image is ten times its bytes, held until it is written. */
