@@ -161,16 +161,24 @@ __device__ void fill_histogram(const Row& row, float best, const Window& window,
   histogram.high[threadIdx.x] = 0;
   histogram.low[threadIdx.x] = 0;
   __syncthreads();
-  for (int base = 0; base < row.numVectors; base += THREADS) {
-    const int v = base + (int)threadIdx.x;
-    float scores[ELEM_VEC];
-    if (v < row.numVectors) load_scores(row, v, scores);
+  const int lane = threadIdx.x & 31;
+  for (int base = threadIdx.x; base - lane < row.numVectors; base += VECTORS_AHEAD * THREADS) {
+    float scores[VECTORS_AHEAD][ELEM_VEC];
 #pragma unroll
-    for (int i = 0; i < ELEM_VEC; i++) {
-      const float distance = v < row.numVectors ? best - scores[i] : PLUS_INFINITY;
-      const int bin = distance < PLUS_INFINITY ? window.bin_of(distance) : -1;
-      const u32 whole = __float2uint_rn(__expf(-distance) * (float)(1 << (2 * MASS_BITS)));
-      add_to_bins(histogram, bin < BINS ? bin : -1, whole);
+    for (int j = 0; j < VECTORS_AHEAD; j++)
+      if (base + j * THREADS < row.numVectors) load_vec(row.logits + (base + j * THREADS) * ELEM_VEC, scores[j]);
+#pragma unroll
+    for (int j = 0; j < VECTORS_AHEAD; j++) {
+      const int v = base + j * THREADS;
+      if (v - lane >= row.numVectors) break; // for the whole warp
+      if (v < row.numVectors) score_vector(row, v, scores[j]);
+#pragma unroll
+      for (int i = 0; i < ELEM_VEC; i++) {
+        const float distance = v < row.numVectors ? best - scores[j][i] : PLUS_INFINITY;
+        const int bin = distance < PLUS_INFINITY ? window.bin_of(distance) : -1;
+        const u32 whole = __float2uint_rn(__expf(-distance) * (float)(1 << (2 * MASS_BITS)));
+        add_to_bins(histogram, bin < BINS ? bin : -1, whole);
+      }
     }
   }
   __syncthreads();
@@ -198,19 +206,17 @@ __device__ int list_bins(const Row& row, float best, const Window& window, int f
                          int* numListed) {
   if (threadIdx.x == 0) *numListed = 0;
   __syncthreads();
-  for (int v = threadIdx.x; v < row.numVectors; v += THREADS) {
-    float scores[ELEM_VEC];
-    load_scores(row, v, scores);
+  each_vector(row, threadIdx.x, THREADS, row.numVectors, [&](int v, float(&scores)[ELEM_VEC]) {
+    score_vector(row, v, scores);
 #pragma unroll
     for (int i = 0; i < ELEM_VEC; i++) {
       const float distance = best - scores[i];
-      if (!(distance < PLUS_INFINITY)) continue;
-      const int bin = window.bin_of(distance);
+      const int bin = distance < PLUS_INFINITY ? window.bin_of(distance) : -1;
       if (bin < firstBin || bin > lastBin) continue;
       const int at = atomicAdd(numListed, 1);
       if (at < CAPACITY) list.keys[at] = rank_key(scores[i], v * ELEM_VEC + i);
     }
-  }
+  });
   __syncthreads();
   const int count = min(*numListed, CAPACITY);
   int size = 2;
@@ -281,16 +287,15 @@ __device__ u64 listed_key(const Row& row, float best, const Wanted& wanted, Reac
 // More tokens than can be put in order have nearly equal scores: all of their bin are kept.
 __device__ void keep_bin(const Row& row, float best, Reach& reach, ReachShared& shared) {
   float lowest = PLUS_INFINITY;
-  for (int v = threadIdx.x; v < row.numVectors; v += THREADS) {
-    float scores[ELEM_VEC];
-    load_scores(row, v, scores);
+  each_vector(row, threadIdx.x, THREADS, row.numVectors, [&](int v, float(&scores)[ELEM_VEC]) {
+    score_vector(row, v, scores);
 #pragma unroll
     for (int i = 0; i < ELEM_VEC; i++) {
       const float distance = best - scores[i];
       const bool isIn = distance < PLUS_INFINITY && reach.window.bin_of(distance) <= reach.bin;
       if (isIn) lowest = fminf(lowest, scores[i]);
     }
-  }
+  });
   lowest = -block_max(-lowest, shared.sums);
   reach.lastKey = (u64)ordered(lowest) << 32;
 }

@@ -33,6 +33,7 @@ struct Row {
   const float* bias;
   const u32* mask;
   int numVectors, vocab;
+  bool hasRules; // any of the tables
   Params params;
 };
 
@@ -51,14 +52,35 @@ __device__ __forceinline__ float ruled(const Row& row, float score, int id) {
   return score;
 }
 
-// The scores of one vector; what is no token or no number is minus infinity.
-__device__ __forceinline__ void load_scores(const Row& row, int vector, float (&scores)[ELEM_VEC]) {
-  load_vec(row.logits + vector * ELEM_VEC, scores);
+// From the logits of one vector to its scores; what is no token or no number is minus infinity.
+__device__ __forceinline__ void score_vector(const Row& row, int vector, float (&scores)[ELEM_VEC]) {
 #pragma unroll
   for (int i = 0; i < ELEM_VEC; i++) {
     const int id = vector * ELEM_VEC + i;
-    const float score = id < row.vocab ? ruled(row, scores[i], id) : MINUS_INFINITY;
-    scores[i] = score == score ? score : MINUS_INFINITY;
+    const float score = row.hasRules && id < row.vocab ? ruled(row, scores[i], id) : scores[i] * row.params.inverseTemperature;
+    scores[i] = id < row.vocab && score == score ? score : MINUS_INFINITY;
+  }
+}
+
+__device__ __forceinline__ void load_scores(const Row& row, int vector, float (&scores)[ELEM_VEC]) {
+  load_vec(row.logits + vector * ELEM_VEC, scores);
+  score_vector(row, vector, scores);
+}
+
+// Vectors that a thread asks for before it looks at the first: one reading in flight leaves the memory idle.
+#define VECTORS_AHEAD 4
+
+// Calls `see(vector, logits)` for the vectors from `first` on, `step` apart, before `end`.
+template <class See>
+__device__ __forceinline__ void each_vector(const Row& row, int first, int step, int end, See see) {
+  for (int base = first; base < end; base += VECTORS_AHEAD * step) {
+    float logits[VECTORS_AHEAD][ELEM_VEC];
+#pragma unroll
+    for (int i = 0; i < VECTORS_AHEAD; i++)
+      if (base + i * step < end) load_vec(row.logits + (base + i * step) * ELEM_VEC, logits[i]);
+#pragma unroll
+    for (int i = 0; i < VECTORS_AHEAD; i++)
+      if (base + i * step < end) see(base + i * step, logits[i]);
   }
 }
 

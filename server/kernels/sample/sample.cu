@@ -21,11 +21,11 @@ __device__ int draw_by_id(const Row& row, float best, u64 lastKey, float u, floa
   const int perWarp = CEIL_DIV(row.numVectors, WARPS), start = warp * perWarp;
   const int end = min(start + perWarp, row.numVectors);
   float sum = 0.f, scores[ELEM_VEC];
-  for (int v = start + lane; v < end; v += WARP) {
-    load_scores(row, v, scores);
+  each_vector(row, start + lane, WARP, end, [&](int v, float(&values)[ELEM_VEC]) {
+    score_vector(row, v, values);
 #pragma unroll
-    for (int i = 0; i < ELEM_VEC; i++) sum += kept_weight(scores[i], v * ELEM_VEC + i, best, lastKey, minP);
-  }
+    for (int i = 0; i < ELEM_VEC; i++) sum += kept_weight(values[i], v * ELEM_VEC + i, best, lastKey, minP);
+  });
   sum = warp_sum(sum);
   if (lane == 0) warpSums[warp] = sum;
   __syncthreads();
@@ -160,25 +160,22 @@ extern "C" __global__ void __launch_bounds__(THREADS) sample(
   row.mask = asked.maskRow < 0 ? nullptr : maskTable + (u64)asked.maskRow * CEIL_DIV(vocab, 32);
   row.numVectors = CEIL_DIV(vocab, ELEM_VEC);
   row.vocab = vocab;
-  const bool hasRules = row.counts != nullptr || row.bias != nullptr || row.mask != nullptr;
+  row.hasRules = row.counts != nullptr || row.bias != nullptr || row.mask != nullptr;
 
   // One reading for the best score, the weight of all, and the model's own distribution.
   RunningSum raw, mass;
   float bestScore = MINUS_INFINITY, worstScore = PLUS_INFINITY;
   int bestId = -1;
-  for (int v = threadIdx.x; v < row.numVectors; v += THREADS) {
-    float values[ELEM_VEC];
-    load_vec(row.logits + v * ELEM_VEC, values);
+  each_vector(row, threadIdx.x, THREADS, row.numVectors, [&](int v, float(&values)[ELEM_VEC]) {
 #pragma unroll
     for (int i = 0; i < ELEM_VEC; i++) {
       const bool isNumber = v * ELEM_VEC + i < vocab && values[i] == values[i];
       values[i] = isNumber ? values[i] : MINUS_INFINITY;
     }
     raw.add(values);
-    if (hasRules) load_scores(row, v, values);
+    score_vector(row, v, values);
 #pragma unroll
     for (int i = 0; i < ELEM_VEC; i++) {
-      if (!hasRules) values[i] *= asked.inverseTemperature;
       if (values[i] > bestScore) {
         bestScore = values[i];
         bestId = v * ELEM_VEC + i;
@@ -186,7 +183,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) sample(
       if (values[i] > MINUS_INFINITY) worstScore = fminf(worstScore, values[i]);
     }
     if (!asked.isGreedy) mass.add(values);
-  }
+  });
   const u64 bestKey = block_max_key(bestId < 0 ? 0 : rank_key(bestScore, bestId), keyScratch);
   const RunningSum rawAll = raw.join(floats[0], floats[1]);
   const float best = from_ordered((u32)(bestKey >> 32));
