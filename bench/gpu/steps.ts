@@ -147,7 +147,16 @@ export async function measurePrefill(
   return { kind: "prefill", batch, context: length, stepMs, hostMs: hostMs / numSteps, tokensPerSecond };
 }
 
-const GREEDY = { temperature: 0, topK: 0, topP: 0, minP: 0, seedLow: 0, seedHigh: 0, index: 0 } as const;
+const GREEDY = {
+  temperature: 0,
+  topK: 0,
+  topP: 0,
+  minP: 0,
+  seedLow: 0,
+  seedHigh: 0,
+  index: 0,
+  banned: [] as number[],
+} as const;
 
 function median(values: readonly number[]): number {
   return [...values].sort((a, b) => a - b)[values.length >> 1] ?? Number.NaN;

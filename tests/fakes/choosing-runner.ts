@@ -15,7 +15,7 @@ import type {
 } from "../../server/src/engine/step-runner.ts";
 import { HashRunner, type HashRunnerOptions } from "./hash-runner.ts";
 
-const PLAIN = { badWords: [], noRepeatNgramSize: 0, minTokens: 0 };
+const PLAIN = { noRepeatNgramSize: 0, minTokens: 0 };
 
 export class ChoosingRunner extends HashRunner implements StepRunner {
   readonly stepsAhead: boolean;
@@ -62,8 +62,10 @@ export class ChoosingRunner extends HashRunner implements StepRunner {
 
   #sample(row: Float32Array, choice: TokenChoice): number {
     const { seedLow, seedHigh, topP, index } = choice;
-    const request = { ...choice, ...PLAIN } as unknown as GenerateRequest;
-    const sequence = { request, seedLow, seedHigh, topP, numOutput: index } as unknown as Sequence;
+    const badWords = choice.banned.map((id) => Int32Array.of(id));
+    const request = { ...choice, ...PLAIN, badWords } as unknown as GenerateRequest;
+    const tokens = { tokens: new Int32Array(1), numTokens: 1 };
+    const sequence = { request, seedLow, seedHigh, topP, numOutput: index, ...tokens } as unknown as Sequence;
     return this.#sampler.sample(row, sequence);
   }
 

@@ -12,6 +12,8 @@
 #define COUNT_SEEN 0x8000u
 #define COUNT_OUTPUTS 0x7fffu
 
+#define MAX_BANNED 8
+
 // Sampling parameters of a row; written by sample-params.ts.
 struct Params {
   float inverseTemperature;
@@ -24,7 +26,8 @@ struct Params {
   float repetitionPenalty, presencePenalty, frequencyPenalty;
   int countRow, biasRow, maskRow; // of the tables below; -1: none
   int isActive;                   // 0: a padded row
-  int unused;
+  int numBanned;
+  int banned[MAX_BANNED]; // tokens that must not come
 };
 
 struct Row {
@@ -33,7 +36,7 @@ struct Row {
   const float* bias;
   const u32* mask;
   int numVectors, vocab;
-  bool hasRules; // any of the tables
+  bool hasRules; // any of the tables, or banned tokens
   Params params;
 };
 
@@ -48,6 +51,8 @@ __device__ __forceinline__ float ruled(const Row& row, float score, int id) {
       if (outputs > 0.f) score -= row.params.presencePenalty + row.params.frequencyPenalty * outputs;
     }
   }
+  for (int i = 0; i < row.params.numBanned; i++)
+    if (row.params.banned[i] == id) score = MINUS_INFINITY;
   if (row.mask != nullptr && ((row.mask[id >> 5] >> (id & 31)) & 1u) == 0) score = MINUS_INFINITY;
   return score;
 }

@@ -21,10 +21,15 @@ export interface SampleParams {
   readonly countRow: number;
   readonly biasRow: number;
   readonly maskRow: number;
+  /** Tokens that must not come, at most MAX_BANNED. */
+  readonly banned: readonly number[];
 }
 
+/** Ends of a text that is too short, and forbidden words of one token. More of them are a mask. */
+export const MAX_BANNED = 8;
+
 /** Bytes of one row's parameters. */
-export const SAMPLE_PARAMS_BYTES = 64;
+export const SAMPLE_PARAMS_BYTES = 96;
 
 /** In a row of the table of counts: the token stands in the prompt or the output; the lower bits count the output. */
 export const COUNT_SEEN = 0x8000;
@@ -52,5 +57,8 @@ export function writeSampleParams(view: DataView, row: number, params: SamplePar
   view.setInt32(at + 48, params.biasRow, true);
   view.setInt32(at + 52, params.maskRow, true);
   view.setInt32(at + 56, 1, true);
-  view.setInt32(at + 60, 0, true);
+  const { banned } = params;
+  if (banned.length > MAX_BANNED) throw new Error(`sample: at most ${MAX_BANNED} banned tokens, got ${banned.length}`);
+  view.setInt32(at + 60, banned.length, true);
+  for (const [i, id] of banned.entries()) view.setInt32(at + 64 + 4 * i, id, true);
 }

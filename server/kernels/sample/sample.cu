@@ -160,7 +160,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) sample(
   row.mask = asked.maskRow < 0 ? nullptr : maskTable + (u64)asked.maskRow * CEIL_DIV(vocab, 32);
   row.numVectors = CEIL_DIV(vocab, ELEM_VEC);
   row.vocab = vocab;
-  row.hasRules = row.counts != nullptr || row.bias != nullptr || row.mask != nullptr;
+  row.hasRules = row.counts != nullptr || row.bias != nullptr || row.mask != nullptr || asked.numBanned > 0;
 
   // One reading for the best score, the weight of all, and the model's own distribution.
   RunningSum raw, mass;

@@ -41,6 +41,7 @@ const NEUTRAL: SampleParams = {
   countRow: -1,
   biasRow: -1,
   maskRow: -1,
+  banned: [],
 };
 const WAYS: readonly Way[] = [
   { name: "greedy", type: "f32", params: { isGreedy: true }, spread: 12 },
@@ -60,6 +61,8 @@ const WAYS: readonly Way[] = [
   { name: "flat top-k 20000 top-p 0.5", type: "f32", params: { topK: 20000, topP: 0.5 }, spread: 0.5, byId: true },
   { name: "rules top-k 40", type: "f32", params: { topK: 40, temperature: 1.3 }, spread: 12, hasTables: true },
   { name: "odd vocabulary top-p 0.95", type: "f32", params: { topP: 0.95 }, spread: 15, vocab: 32001 },
+  { name: "banned top-k 3", type: "f32", params: { topK: 3, banned: [0, 1, 2, 5, 77, 128255] }, spread: 12 },
+  { name: "banned greedy", type: "bf16", params: { isGreedy: true, banned: [7, 1000, 4096] }, spread: 12 },
   { name: "small vocabulary top-p 0.9", type: "bf16", params: { topP: 0.9 }, spread: 0.5, vocab: 1003 },
   { name: "large vocabulary top-p 0.9", type: "f32", params: { topP: 0.9 }, spread: 0.1, vocab: 262144, byId: true },
 ];

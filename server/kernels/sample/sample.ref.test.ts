@@ -19,6 +19,7 @@ const PARAMS: SampleParams = {
   countRow: -1,
   biasRow: -1,
   maskRow: -1,
+  banned: [],
 };
 
 test("uniformRef() gives the numbers that the engine draws by", () => {

@@ -38,6 +38,7 @@ function ruledRef({ params, counts, bias, mask }: SampleRef, logit: number, id: 
   if (count !== 0) score = score < 0 ? score * params.repetitionPenalty : score / params.repetitionPenalty;
   const outputs = count & (COUNT_SEEN - 1);
   if (outputs > 0) score -= params.presencePenalty + params.frequencyPenalty * outputs;
+  if (params.banned.includes(id)) return Number.NEGATIVE_INFINITY;
   if (mask !== undefined && (((mask[id >> 5] ?? 0) >>> (id & 31)) & 1) === 0) return Number.NEGATIVE_INFINITY;
   return score;
 }

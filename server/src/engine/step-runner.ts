@@ -81,7 +81,12 @@ export interface TokenChoice {
   readonly seedHigh: number;
   /** Index of the token in the output. */
   readonly index: number;
+  /** Tokens that must not come, at most MAX_BANNED_TOKENS. */
+  readonly banned: readonly number[];
 }
+
+/** A choice bans at most this many; more forbidden tokens are left to the engine. */
+export const MAX_BANNED_TOKENS = 8;
 
 /** Valid until the next step; where a step may be begun behind another, until the one after that. */
 export interface ChosenTokens {

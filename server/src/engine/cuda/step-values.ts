@@ -57,6 +57,7 @@ const params: Mutable<SampleParams> = {
   countRow: -1,
   biasRow: -1,
   maskRow: -1,
+  banned: [],
 };
 
 /** Good until the next call. */
@@ -69,6 +70,7 @@ function paramsOf(choice: TokenChoice): SampleParams {
   params.seedLow = choice.seedLow;
   params.seedHigh = choice.seedHigh;
   params.index = choice.index;
+  params.banned = choice.banned;
   return params;
 }
 

@@ -30,7 +30,16 @@ function stepOf(...tokens: readonly number[]): StepInput {
   return { tokenIds, positions, slots: positions, sequences: [sequence], logitRows: Int32Array.of(tokens.length - 1) };
 }
 
-const GREEDY: TokenChoice = { temperature: 0, topK: 0, topP: 0, minP: 0, seedLow: 0, seedHigh: 0, index: 0 };
+const GREEDY: TokenChoice = {
+  temperature: 0,
+  topK: 0,
+  topP: 0,
+  minP: 0,
+  seedLow: 0,
+  seedHigh: 0,
+  index: 0,
+  banned: [],
+};
 
 class FakeRunner implements StepRunner {
   readonly vocabSize = 32;

@@ -21,6 +21,7 @@ const CHOICE: TokenChoice = {
   seedLow: 0xfedcba98,
   seedHigh: 3,
   index: 12,
+  banned: [7, 8],
 };
 
 test("unframeStep() gives back what frameStep() was given", () => {

@@ -24,7 +24,7 @@ type Count = (typeof HEADER)[number];
 const SEQUENCE_WORDS = 5;
 const NO_ADAPTER = -1;
 const NUM_AXES = 3;
-const CHOICE_BYTES = 40;
+const CHOICE_BYTES = 80;
 const NO_CHOICES = -1;
 
 /** `blockSize`: entries of tables behind the context stay here. */
@@ -135,7 +135,7 @@ function neededBlocks({ blockTable, contextLength }: StepSequence, blockSize: nu
 /** To the bit: all ranks must come to the same token. */
 function writeChoices(choices: readonly TokenChoice[], words: Int32Array, at: number): void {
   const view = new DataView(words.buffer, words.byteOffset + 4 * at);
-  for (const [i, { temperature, topK, topP, minP, seedLow, seedHigh, index }] of choices.entries()) {
+  for (const [i, { temperature, topK, topP, minP, seedLow, seedHigh, index, banned }] of choices.entries()) {
     const base = CHOICE_BYTES * i;
     view.setFloat64(base, temperature, true);
     view.setFloat64(base + 8, topP, true);
@@ -144,6 +144,8 @@ function writeChoices(choices: readonly TokenChoice[], words: Int32Array, at: nu
     view.setInt32(base + 28, seedLow, true);
     view.setInt32(base + 32, seedHigh, true);
     view.setInt32(base + 36, index, true);
+    view.setInt32(base + 40, banned.length, true);
+    for (const [j, id] of banned.entries()) view.setInt32(base + 44 + 4 * j, id, true);
   }
 }
 
@@ -159,6 +161,7 @@ function readChoices(words: Int32Array, at: number, count: number): readonly Tok
       seedLow: view.getUint32(base + 28, true),
       seedHigh: view.getUint32(base + 32, true),
       index: view.getInt32(base + 36, true),
+      banned: Array.from({ length: view.getInt32(base + 40, true) }, (_, j) => view.getInt32(base + 44 + 4 * j, true)),
     };
   });
 }

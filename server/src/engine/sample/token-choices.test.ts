@@ -37,7 +37,7 @@ test("generate() gives the same tokens whether the runner chooses them or the en
 for (const [what, request] of [
   ["penalties", { repetitionPenalty: 1.5 }],
   ["a bias", { logitBias: new Float32Array(64).fill(3, 10, 20) }],
-  ["forbidden words", { badWords: [Int32Array.of(5)] }],
+  ["forbidden words", { badWords: [Int32Array.of(5, 6)] }],
   ["likely tokens beside the chosen one", { topLogProbs: 2, logProbs: true }],
   ["the logits themselves", { generationLogits: true }],
   ["beams", { beamWidth: 2, numReturnBeams: 1 }],
@@ -70,6 +70,18 @@ test("generate() takes the rows of prompts and drafts beside rows that the runne
   ];
   assert.deepEqual(await generate(choosing, requests), await generate(new HashRunner(), requests));
   assert.ok(choosing.numChosen > 0);
+});
+
+test("generate() plans ahead beside forbidden tokens and texts of a least length", async () => {
+  const choosing = new ChoosingRunner({ stepsAhead: true });
+  const requests = [
+    { promptTokens: Int32Array.of(3, 1), minTokens: 6, endIds: Int32Array.of(1, 2, 3, 4, 5) },
+    { promptTokens: Int32Array.of(3, 2), badWords: [Int32Array.of(5), Int32Array.of(9)], temperature: 2, seed: 5n },
+    { promptTokens: Int32Array.of(3, 3), minTokens: 1 },
+  ];
+  assert.deepEqual(await generate(choosing, requests), await generate(new HashRunner(), requests));
+  assert.ok(choosing.numAhead > 0);
+  assert.equal(choosing.numSeen, 0);
 });
 
 test("generate() fails only the sequence whose row holds no number", async () => {

@@ -5,8 +5,7 @@
 
 import type { StepPlan } from "../plan/step-plan.ts";
 import type { Sequence } from "../request/sequence.ts";
-import type { TokenChoice } from "../step-runner.ts";
-import { needsLogitsProcessors } from "./logits-processors.ts";
+import { MAX_BANNED_TOKENS, type TokenChoice } from "../step-runner.ts";
 
 /**
  * One for each row of logits of the plan, in order; undefined for a row that must be seen. `promptRows`: how many rows are wanted
@@ -36,18 +35,40 @@ export function isEveryChosen(choices: readonly (TokenChoice | undefined)[]): ch
 
 function needsLogits(sequence: Sequence): boolean {
   const { request, group } = sequence;
-  return group !== undefined || request.generationLogits || request.topLogProbs > 0 || needsLogitsProcessors(sequence);
+  return group !== undefined || request.generationLogits || request.topLogProbs > 0 || hasHostRules(sequence);
 }
 
-function choiceOf({ request, topP, seedLow, seedHigh, numOutput, numPending }: Sequence): TokenChoice {
+/** Logits processors that the device does not have. */
+function hasHostRules({ request, occurrences, guide, postProcess, endIds }: Sequence): boolean {
+  const { badWords, logitBias, noRepeatNgramSize, minTokens } = request;
+  const numBanned = badWords.length + (minTokens > 0 ? endIds.length : 0);
+  const isBeyond = numBanned > MAX_BANNED_TOKENS || badWords.some((word) => word.length !== 1);
+  const isRuled = occurrences !== undefined || guide !== undefined || postProcess !== undefined;
+  return isRuled || isBeyond || logitBias !== undefined || noRepeatNgramSize > 0;
+}
+
+const NOTHING: readonly number[] = [];
+
+function choiceOf(sequence: Sequence): TokenChoice {
+  const { request, topP, seedLow, seedHigh, numOutput, numPending } = sequence;
   const { temperature, topK, minP } = request;
-  return { temperature, topK, topP, minP, seedLow, seedHigh, index: numOutput + numPending };
+  const index = numOutput + numPending;
+  return { temperature, topK, topP, minP, seedLow, seedHigh, index, banned: bannedAt(sequence, index) };
+}
+
+/** Tokens that may not come at this place: words of one token, and ends before the least number of tokens. */
+function bannedAt({ request, endIds }: Sequence, index: number): readonly number[] {
+  const { badWords, minTokens } = request;
+  const isShort = index < minTokens && endIds.length > 0;
+  if (badWords.length === 0 && !isShort) return NOTHING;
+  const words = badWords.map((word) => word[0] ?? -1);
+  return isShort ? [...words, ...endIds] : words;
 }
 
 /** Whether each of its steps can be planned while the token before is being chosen: no token changes how the next is. */
 export function canPlanAhead(sequence: Sequence): boolean {
   const { request } = sequence;
   const wantsRows = request.contextLogits || request.promptLogProbs || request.beamWidth > 1;
-  const isChanging = request.topPDecay !== 1 || request.minTokens > 0 || request.draftTokens.length > 0;
+  const isChanging = request.topPDecay !== 1 || request.draftTokens.length > 0;
   return !wantsRows && !isChanging && request.promptTable === undefined && !needsLogits(sequence);
 }
