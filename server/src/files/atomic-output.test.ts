@@ -179,7 +179,7 @@ test("requireFreeBytes() names needed and free bytes, and looks at the folder th
   await requireFreeBytes(target, 10, async () => 10);
   await assert.rejects(
     requireFreeBytes("/data/x", 3 * 1024, async () => 1024),
-    /Not enough room for \/data\/x: 3\.0 KiB \(3072 bytes\) are needed, 1\.0 KiB \(1024 bytes\) are free/,
+    /Not enough disk space for \/data\/x: 3\.0 KiB \(3072 bytes\) are needed, 1\.0 KiB \(1024 bytes\) are free/,
   );
 });
 

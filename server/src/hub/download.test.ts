@@ -282,7 +282,7 @@ const HOSTILE: readonly [string, Record<string, unknown>, RegExp][] = [
   ["a name of another system", { rfilename: "..\\..\\x" }, /backslash or a colon/],
   ["a name with a line break", { rfilename: "a\nb" }, /control character/],
   ["a name without end", { rfilename: "a".repeat(5000) }, /its name has 5000 bytes/],
-  ["a name among our marks", { rfilename: ".cache/huggingface/download/x.metadata" }, /among the marks of downloads/],
+  ["a name among our marks", { rfilename: ".cache/huggingface/download/x.metadata" }, /among the records of downloads/],
   ["a negative length", { rfilename: "a", size: -1 }, /the length -1/],
   ["a length beyond all disks", { rfilename: "a", size: 2 ** 60 }, /the length 11529215\d+/],
   ["a hash that is a path", { rfilename: "a", size: 1, blobId: "../../../x".padEnd(40, "x") }, /the hash/],

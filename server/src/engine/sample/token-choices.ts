@@ -39,9 +39,9 @@ function needsLogits(sequence: Sequence): boolean {
 }
 
 /** Logits processors that the device does not have. */
-function hasHostRules({ request, occurrences, guide, postProcess, endIds }: Sequence): boolean {
+function hasHostRules({ request, occurrences, guide, postProcess, endIds, numOutput }: Sequence): boolean {
   const { badWords, logitBias, noRepeatNgramSize, minTokens } = request;
-  const numBanned = badWords.length + (minTokens > 0 ? endIds.length : 0);
+  const numBanned = badWords.length + (numOutput < minTokens ? endIds.length : 0);
   const isBeyond = numBanned > MAX_BANNED_TOKENS || badWords.some((word) => word.length !== 1);
   const isRuled = occurrences !== undefined || guide !== undefined || postProcess !== undefined;
   return isRuled || isBeyond || logitBias !== undefined || noRepeatNgramSize > 0;
