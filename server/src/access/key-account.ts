@@ -45,21 +45,30 @@ export class KeyAccount {
     this.record = record;
   }
 
-  /** Takes a place, a request and up to `maxTokens`. @throws AccessRefusal limited or exhausted, with nothing taken */
-  open(maxTokens: number, nowMs: number): void {
+  /** Takes a place and a request. @throws AccessRefusal limited, with nothing taken */
+  open(nowMs: number): void {
     this.#expectPlace();
-    this.#expectBudget(maxTokens);
-    const waitMs = Math.max(this.#requests?.waitMs(1, nowMs) ?? 0, this.#tokens?.waitMs(maxTokens, nowMs) ?? 0);
-    if (waitMs > 0) throw this.#rateRefusal(maxTokens, nowMs, waitMs);
+    const waitMs = this.#requests?.waitMs(1, nowMs) ?? 0;
+    if (waitMs > 0) throw this.#rateRefusal("requests", this.#requests, 1, nowMs, waitMs);
     this.#requests?.take(1, nowMs);
-    this.#tokens?.take(maxTokens, nowMs);
     this.#numOpen += 1;
+  }
+
+  close(): void {
+    this.#numOpen -= 1;
+  }
+
+  /** Takes up to `maxTokens`. @throws AccessRefusal limited or exhausted, with nothing taken */
+  reserve(maxTokens: number, nowMs: number): void {
+    this.#expectBudget(maxTokens);
+    const waitMs = this.#tokens?.waitMs(maxTokens, nowMs) ?? 0;
+    if (waitMs > 0) throw this.#rateRefusal("tokens", this.#tokens, maxTokens, nowMs, waitMs);
+    this.#tokens?.take(maxTokens, nowMs);
     this.#reservedTokens += maxTokens;
   }
 
-  /** Ends what `open` began: the tokens that were not used return to the rate. */
-  close(maxTokens: number, usedTokens: number, nowMs: number): void {
-    this.#numOpen -= 1;
+  /** Ends what `reserve` began: tokens that were not used return to the rate. */
+  settle(maxTokens: number, usedTokens: number, nowMs: number): void {
     this.#reservedTokens -= maxTokens;
     this.#usedTokens += usedTokens;
     this.#tokens?.take(usedTokens - maxTokens, nowMs);
@@ -85,9 +94,13 @@ export class KeyAccount {
     throw new AccessRefusal("exhausted", text);
   }
 
-  #rateRefusal(maxTokens: number, nowMs: number, waitMs: number): AccessRefusal {
-    const byRequests = (this.#requests?.waitMs(1, nowMs) ?? 0) >= waitMs;
-    const [unit, bucket, cost] = byRequests ? ["requests", this.#requests, 1] : ["tokens", this.#tokens, maxTokens];
+  #rateRefusal(
+    unit: string,
+    bucket: TokenBucket | undefined,
+    cost: number,
+    nowMs: number,
+    waitMs: number,
+  ): AccessRefusal {
     const left = Math.max(Math.floor(bucket?.levelAt(nowMs) ?? 0), 0);
     const limits = `limit ${bucket?.perMinute}, left ${left}, requested ${cost}`;
     const text = `Rate limit reached for key '${this.record.name}' on ${unit} per minute: ${limits}. Try again in ${waitMs} ms`;

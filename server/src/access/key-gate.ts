@@ -29,21 +29,27 @@ export interface FinishedUse extends TokenUse {
   readonly durationMs: number;
 }
 
+/** Tokens that one generation may use, and has used once it is settled. */
+export interface TokenLease {
+  /** Once, at the end of the generation, failed or not; later calls do nothing. */
+  settle(use: TokenUse): void;
+}
+
 /** One admitted request. */
 export interface Admission {
   readonly keyName: string;
   readonly priority: number | undefined;
   rates(): { readonly requests: RateState | undefined; readonly tokens: RateState | undefined };
-  /** Once, at the end of the request, failed or not; later calls do nothing. */
-  finish(use: TokenUse, status: number): void;
+  /** @param maxTokens upper bound of prompt and completion. @throws AccessRefusal limited or exhausted */
+  reserve(maxTokens: number): TokenLease;
+  /** Once its response is decided; the request ends when its leases are settled too. Later calls do nothing. */
+  answered(status: number): void;
 }
 
 export interface AdmissionRequest {
   /** "" for a request that names no model. */
   readonly model: string;
   readonly route: string;
-  /** Upper bound of prompt and completion tokens; 0 where nothing is generated. */
-  readonly maxTokens: number;
 }
 
 export class KeyGate {
@@ -100,25 +106,11 @@ export class KeyGate {
     return account;
   }
 
-  /** @throws AccessRefusal forbidden, limited or exhausted */
-  admit(account: KeyAccount, { model, route, maxTokens }: AdmissionRequest): Admission {
-    this.expectModel(account, model);
-    const startMs = this.#clock.nowMs();
-    account.open(maxTokens, startMs);
-    let isOpen = true;
-    const { name: keyName, priority } = account.record;
-    return {
-      keyName,
-      priority,
-      rates: () => account.rates(this.#clock.nowMs()),
-      finish: (use, status) => {
-        if (!isOpen) return;
-        isOpen = false;
-        const nowMs = this.#clock.nowMs();
-        account.close(maxTokens, use.promptTokens + use.completionTokens, nowMs);
-        this.#onFinish({ ...use, key: keyName, model, route, status, durationMs: nowMs - startMs });
-      },
-    };
+  /** @throws AccessRefusal forbidden or limited */
+  admit(account: KeyAccount, request: AdmissionRequest): Admission {
+    this.expectModel(account, request.model);
+    account.open(this.#clock.nowMs());
+    return new OpenRequest(account, request, this.#clock, this.#onFinish);
   }
 
   /** "" passes: the request names no model. @throws AccessRefusal forbidden */
@@ -126,12 +118,83 @@ export class KeyGate {
     if (model === "" || record.models.some((pattern) => matches(pattern, model))) return;
     throw new AccessRefusal("forbidden", `API key '${record.name}' does not have access to model '${model}'`);
   }
+}
 
-  /** @throws AccessRefusal forbidden */
-  expectAdmin({ record }: KeyAccount, what: string): void {
-    if (!record.isAdmin)
-      throw new AccessRefusal("forbidden", `API key '${record.name}' may not ${what}: it is no admin key`);
+const NOTHING_USED: TokenUse = { promptTokens: 0, cachedTokens: 0, completionTokens: 0 };
+
+class OpenRequest implements Admission {
+  readonly #account: KeyAccount;
+  readonly #request: AdmissionRequest;
+  readonly #clock: AccessClock;
+  readonly #onFinish: (use: FinishedUse) => void;
+  readonly #startMs: number;
+  #use = NOTHING_USED;
+  #numLeases = 0;
+  #status: number | undefined;
+  #isFinished = false;
+
+  constructor(
+    account: KeyAccount,
+    request: AdmissionRequest,
+    clock: AccessClock,
+    onFinish: (use: FinishedUse) => void,
+  ) {
+    this.#account = account;
+    this.#request = request;
+    this.#clock = clock;
+    this.#onFinish = onFinish;
+    this.#startMs = clock.nowMs();
   }
+
+  get keyName(): string {
+    return this.#account.record.name;
+  }
+
+  get priority(): number | undefined {
+    return this.#account.record.priority;
+  }
+
+  rates(): ReturnType<KeyAccount["rates"]> {
+    return this.#account.rates(this.#clock.nowMs());
+  }
+
+  reserve(maxTokens: number): TokenLease {
+    this.#account.reserve(maxTokens, this.#clock.nowMs());
+    this.#numLeases += 1;
+    let isOpen = true;
+    return {
+      settle: (use) => {
+        if (!isOpen) return;
+        isOpen = false;
+        this.#numLeases -= 1;
+        this.#account.settle(maxTokens, use.promptTokens + use.completionTokens, this.#clock.nowMs());
+        this.#use = sum(this.#use, use);
+        this.#finishWhenDone();
+      },
+    };
+  }
+
+  answered(status: number): void {
+    this.#status ??= status;
+    this.#finishWhenDone();
+  }
+
+  #finishWhenDone(): void {
+    if (this.#isFinished || this.#status === undefined || this.#numLeases > 0) return;
+    this.#isFinished = true;
+    this.#account.close();
+    const durationMs = this.#clock.nowMs() - this.#startMs;
+    const { model, route } = this.#request;
+    this.#onFinish({ ...this.#use, key: this.keyName, model, route, status: this.#status, durationMs });
+  }
+}
+
+function sum(a: TokenUse, b: TokenUse): TokenUse {
+  return {
+    promptTokens: a.promptTokens + b.promptTokens,
+    cachedTokens: a.cachedTokens + b.cachedTokens,
+    completionTokens: a.completionTokens + b.completionTokens,
+  };
 }
 
 /** `*` matches any run of characters. Linear: each part is searched once, from where the one before ended. */

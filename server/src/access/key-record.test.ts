@@ -15,7 +15,6 @@ test("reads every field, with defaults for the others", () => {
     priority: 2,
     token_budget: 1_000_000,
     expires: "2027-01-31T00:00:00Z",
-    admin: true,
   };
   const [team, plain] = parseKeyFile(
     JSON.stringify({ keys: [full, { name: "b", sha256: "b".repeat(64) }] }),
@@ -31,10 +30,8 @@ test("reads every field, with defaults for the others", () => {
     priority: 2,
     tokenBudget: 1_000_000,
     expiresMs: Date.UTC(2027, 0, 31),
-    isAdmin: true,
   });
   assert.deepEqual(plain?.models, ["*"]);
-  assert.equal(plain?.isAdmin, false);
   assert.equal(plain?.requestsPerMinute, undefined);
 });
 
@@ -57,7 +54,6 @@ const FAULTS: readonly (readonly [document: unknown, message: RegExp])[] = [
   [{ keys: [{ ...ROW, priority: -1 }] }, /priority: .* got -1$/],
   [{ keys: [{ ...ROW, token_budget: 2 ** 60 }] }, /token_budget: /],
   [{ keys: [{ ...ROW, expires: "soon" }] }, /expires: expected a date such as .* got "soon"$/],
-  [{ keys: [{ ...ROW, admin: 1 }] }, /admin: expected true or false, got 1$/],
   [{ keys: [ROW, { ...ROW, sha256: "b".repeat(64) }] }, /keys\[1\]\.name: a is there twice$/],
   [{ keys: [ROW, { ...ROW, name: "b" }] }, /keys\[1\]\.sha256: a+ is there twice$/],
 ];

@@ -22,8 +22,6 @@ export interface KeyRecord {
   readonly tokenBudget: number | undefined;
   /** Milliseconds since 1970 from which the key is refused. */
   readonly expiresMs: number | undefined;
-  /** May load and unload models, change settings, and read every statistic. */
-  readonly isAdmin: boolean;
 }
 
 const SHA256 = /^[0-9a-f]{64}$/;
@@ -38,7 +36,6 @@ const FIELDS = [
   "priority",
   "token_budget",
   "expires",
-  "admin",
 ] as const;
 
 type Row = Readonly<Record<string, unknown>>;
@@ -69,7 +66,7 @@ function parseRow(row: unknown, place: string): KeyRecord {
   const numberOf = (field: string): number | undefined => positiveInteger(row[field], `${place}.${field}`);
   return {
     name: matching(row.name, NAME, `${place}.name`, "1 to 128 letters, digits or . @ : - _"),
-    sha256: matching(row.sha256, SHA256, `${place}.sha256`, "64 lower-case hexadecimal digits (nereid api-key NAME)"),
+    sha256: matching(row.sha256, SHA256, `${place}.sha256`, "64 lower-case hexadecimal digits, those of sha256sum"),
     models: modelPatterns(row.models, `${place}.models`),
     requestsPerMinute: numberOf("requests_per_minute"),
     tokensPerMinute: numberOf("tokens_per_minute"),
@@ -77,13 +74,12 @@ function parseRow(row: unknown, place: string): KeyRecord {
     priority: numberOf("priority"),
     tokenBudget: numberOf("token_budget"),
     expiresMs: dateMs(row.expires, `${place}.expires`),
-    isAdmin: flag(row.admin, `${place}.admin`),
   };
 }
 
 function expectKnown(field: string, place: string): void {
   if (FIELDS.some((known) => known === field)) return;
-  const hint = field === "key" ? ": keys are stored as sha256, print one with nereid api-key NAME" : "";
+  const hint = field === "key" ? ": keys are stored as sha256: printf %s KEY | sha256sum" : "";
   throw invalidArgument(`${place}: unknown field "${field}"${hint}; fields are ${FIELDS.join(", ")}`);
 }
 
@@ -109,12 +105,6 @@ function dateMs(value: unknown, place: string): number | undefined {
   const ms = typeof value === "string" ? Date.parse(value) : Number.NaN;
   if (!Number.isNaN(ms)) return ms;
   throw invalidArgument(`${place}: expected a date such as "2027-01-31T00:00:00Z", got ${shown(value)}`);
-}
-
-function flag(value: unknown, place: string): boolean {
-  if (value === undefined) return false;
-  if (typeof value === "boolean") return value;
-  throw invalidArgument(`${place}: expected true or false, got ${shown(value)}`);
 }
 
 function expectUnique(records: readonly KeyRecord[], field: "name" | "sha256", place: string): void {

@@ -3,6 +3,7 @@
 import { createServer, type Server, type Socket } from "node:net";
 import { availableParallelism } from "node:os";
 import process from "node:process";
+import type { KeyGate } from "../access/key-gate.ts";
 import { createChatFormat } from "../chat/chat-format.ts";
 import type { EndpointOptions, ServerOptions } from "../config/flags/server-options.ts";
 import type { Environment } from "../core/environment.ts";
@@ -75,11 +76,12 @@ export function frontendsOf(
   server: ModelServer,
   metrics: MetricRegistry,
   log: Logger,
+  keys?: KeyGate,
   env: Environment = process.env,
 ): RunningFrontends {
   const endpoints = new Map<Protocol, { address: string; port: number }>();
   const open = new Map<string, OpenWork>();
-  const services = createServices({ options, server, metrics, log, env, open });
+  const services = createServices({ options, server, metrics, log, env, open, keys });
   const inference = services.filter(({ protocol }) => protocol !== "metrics");
   const closeAll = (which: readonly Service[], graceMs: number): Promise<unknown> =>
     Promise.all(which.map(({ listener }) => listener.close({ graceMs })));
@@ -130,6 +132,8 @@ interface Parts {
   /** Open requests of clients, by protocol. */
   readonly open: Map<string, OpenWork>;
   readonly env: Environment;
+  /** Absent: calls need no API key. */
+  readonly keys: KeyGate | undefined;
 }
 
 function createServices({ options, ...rest }: Omit<Parts, "load" | "regions" | "threads" | "apis">): Service[] {
@@ -137,7 +141,7 @@ function createServices({ options, ...rest }: Omit<Parts, "load" | "regions" | "
   const regions = new SharedMemoryRegions(options.memory.allowClientSharedMemory, deviceRegions(log));
   if (options.metrics.openWork) for (const family of openWorkFamilies(open)) metrics.register(family);
   const load = new LoadMeter(metrics);
-  const apis = createApis(options, rest.server, log, load);
+  const apis = createApis({ options, ...rest }, load);
   const parts: Parts = { options, ...rest, regions, load, apis, threads: jsonThreads(options) };
   const services =
     options.http.isEnabled && options.grpc.isEnabled && options.http.isOnePort
@@ -197,11 +201,14 @@ function onePortServices(parts: Parts): Service[] {
 }
 
 /** The APIs of OpenAI, Anthropic and Ollama answer at the HTTP port, and at a port of their own when one is given. */
-function createApis(options: ServerOptions, server: ModelServer, log: Logger, load: LoadMeter): JsonApi[] {
+function createApis(
+  { options, server, log, keys }: Pick<Parts, "options" | "server" | "log" | "keys">,
+  load: LoadMeter,
+): JsonApi[] {
   if (!options.openai.isEnabled) return [];
   const { maxInputBytes, accessKeys } = options.http;
   const models = new TextModels(server, createChatFormat);
-  const shared = { server, models, restricted: restrictedGroups(accessKeys), log, load };
+  const shared = { server, models, restricted: restrictedGroups(accessKeys), log, load, keys };
   return [
     createOpenAiApi({ ...shared, maxInputBytes }),
     createAnthropicApi({ ...shared, maxBodyBytes: maxInputBytes }),

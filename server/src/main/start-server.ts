@@ -19,6 +19,7 @@ import { frontendsOf, type RunningFrontends } from "./frontends.ts";
 import { logGpuLibraries, watchGpus } from "./gpus.ts";
 import { logTables } from "./log-tables.ts";
 import { createManager } from "./manager.ts";
+import { type OpenAccess, openAccess } from "./open-access.ts";
 import { openCaches, type ResponseCaches } from "./open-caches.ts";
 import { registerMetrics } from "./register-metrics.ts";
 import { openPlaces } from "./repository-locations.ts";
@@ -57,6 +58,8 @@ interface Parts {
   readonly manager: ModelManager;
   readonly server: RepositoryServer;
   readonly poller: RepositoryPoller;
+  /** Absent: calls need no key. */
+  readonly access: OpenAccess | undefined;
 }
 
 /** @throws ServerError when a model fails to load and the options say that this ends the start, or a port is taken */
@@ -97,6 +100,7 @@ async function buildParts(options: ServerOptions, log: ServerLog): Promise<Parts
     unload: (name, unloadDependents) => server.unload(name, unloadDependents),
     modelReady: (name, version) => server.modelReady(name, version),
   };
+  const access = await openAccess(options.openai, metrics, log);
   const backends = createBackends(control);
   const caches = await openCaches(options.cache, log);
   const tracer = new Tracer({ start: options.trace, log, env: process.env });
@@ -113,15 +117,15 @@ async function buildParts(options: ServerOptions, log: ServerLog): Promise<Parts
     strictReadiness: options.repository.strictReadiness,
   });
   const poller = new RepositoryPoller(manager, log);
-  return { options, log, places, registry, metrics, backends, caches, tracer, agents, manager, server, poller };
+  return { options, log, places, registry, metrics, backends, caches, tracer, agents, manager, server, poller, access };
 }
 
 /** Loads the models, then listens. @throws ServerError after all parts are closed */
 async function openFrontends(parts: Parts): Promise<RunningFrontends> {
-  const { options, log, metrics, manager, server, poller } = parts;
+  const { options, log, metrics, manager, server, poller, access } = parts;
   const { repository } = options;
   try {
-    const frontends = frontendsOf(options, server, metrics, log);
+    const frontends = frontendsOf(options, server, metrics, log, access?.keys);
     await frontends.expectFree(); // models may take minutes
     const failures = await manager.loadAtStart(startupModels(options));
     logTables(parts, failures);
@@ -138,7 +142,8 @@ async function openFrontends(parts: Parts): Promise<RunningFrontends> {
   }
 }
 
-async function closeParts({ manager, backends, caches }: Parts): Promise<void> {
+async function closeParts({ manager, backends, caches, access }: Parts): Promise<void> {
+  await access?.close();
   await closeBackends(manager, backends);
   await caches.remoteCache?.[Symbol.asyncDispose]();
 }

@@ -8,6 +8,7 @@ import { MAX_PROMPT_BYTES } from "../core/limits.ts";
 import type { ServedModel } from "../core/model-server.ts";
 import type { Tokenizer } from "../formats/tokenizer/tokenizer.ts";
 import { FieldError, unsupportedField } from "./field-error.ts";
+import { MeteredGeneration } from "./metered-generation.ts";
 import type { ModelAssets } from "./model-assets.ts";
 import { parameterText } from "./model-folders.ts";
 import { addCommonInputs, type InputFacts, InputList } from "./request-inputs.ts";
@@ -105,16 +106,17 @@ export class TextModel {
     addTokenInputs(list, request, { ...this.assets, tokenizer }, promptTokens);
     addCommonInputs(list, request, facts);
     const excludes = list.has("excludesInput") || parameterText(this.served, "exclude_input_in_output") === "true";
-    return new TokenGeneration({
+    const generation = new TokenGeneration({
       model: this.served,
       signature: this.signature,
       tokenizer,
       request,
-      infer: this.#infer(list, tokenOutputs(request), request.priority, call),
+      infer: this.#infer(list, tokenOutputs(request), call.meter?.priority ?? request.priority, call),
       promptTokens,
       limit,
       givesPrompt: !isStreaming && !excludes,
     });
+    return metered(generation, call, promptTokens.length + limit);
   }
 
   async #generateText(request: TextRequest, call: CallFacts): Promise<TextGeneration> {
@@ -129,18 +131,19 @@ export class TextModel {
     const list = new InputList(facts);
     this.#addTextInputs(list, request, promptText);
     addCommonInputs(list, request, facts);
-    return new TextTensorGeneration({
+    const generation = new TextTensorGeneration({
       model: this.served,
       signature: this.signature,
       tokenizer,
       request,
-      infer: this.#infer(list, TEXT_OUTPUTS, request.priority, call),
+      infer: this.#infer(list, TEXT_OUTPUTS, call.meter?.priority ?? request.priority, call),
       promptText: isStreaming || list.has("excludesInput") ? "" : promptText,
       numPromptTokens,
       limit,
       countsResponses: isStreaming && this.#isPipeline,
       accumulates: isStreaming && /^(true|yes|1|t)$/i.test(parameterText(this.served, "accumulate_tokens") ?? ""),
     });
+    return metered(generation, call, (numPromptTokens ?? 0) + (limit === UNBOUNDED_TOKENS ? 0 : limit));
   }
 
   get #isPipeline(): boolean {
@@ -211,4 +214,8 @@ function tokenOutputs({ logProbs, promptLogProbs }: TextRequest): OutputRole[] {
   if (logProbs !== undefined) roles.push("logProbs", "topIds", "topLogProbs");
   if (promptLogProbs !== undefined) roles.push("promptLogProbs", "promptTopIds", "promptTopLogProbs");
   return roles;
+}
+
+function metered(generation: TextGeneration, { meter }: CallFacts, maxTokens: number): TextGeneration {
+  return meter === undefined ? generation : new MeteredGeneration(generation, meter, maxTokens);
 }

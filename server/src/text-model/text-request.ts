@@ -135,10 +135,20 @@ export interface TextGeneration {
   return(): Promise<void>;
 }
 
+/** Counts the tokens of a call for whoever pays for them. */
+export interface TokenMeter {
+  /** Priority of the payer's requests, 1 = first; undefined: that of the request. */
+  readonly priority: number | undefined;
+  /** Before a generation, with the most that it may use. @throws when that is not granted */
+  reserve(maxTokens: number): { settle(usage: TextUsage): void };
+}
+
 /** Facts of the call that asked, which reach scheduler, statistics and traces. */
 export type CallFacts = Pick<InferRequest, "signal" | "arrivalMs"> & {
   readonly isCancelled: boolean;
   readonly trace?: InferRequest["trace"];
+  /** Absent: nobody counts. */
+  readonly meter?: TokenMeter | undefined;
   /** The client's id for the request, "" for none. */
   readonly id: string;
 };

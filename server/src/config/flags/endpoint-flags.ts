@@ -151,6 +151,12 @@ const OTHER_HANDLERS: Readonly<Record<string, FlagHandler>> = {
   "metrics-config": (draft, value) => applyMetricsSetting(draft.metrics, value),
   "allow-openai": enabled("openai"),
   "openai-port": port("openai"),
+  "api-key-file": (draft, value) => {
+    draft.openai.apiKeyFile = value;
+  },
+  "usage-ledger": (draft, value) => {
+    draft.openai.usageLedger = value;
+  },
   "allow-sagemaker": enabled("sagemaker"),
   "sagemaker-port": port("sagemaker"),
   "sagemaker-thread-count": (draft, value) => {

@@ -210,6 +210,16 @@ const GROUPS: readonly (readonly [title: string, rows: readonly Row[]])[] = [
     [
       ["allow-openai", BOOLEAN, "Whether OpenAI's API (/v1) is served, at the HTTP port. Default is true."],
       ["openai-port", INTEGER, "Port to listen on for OpenAI's API beside that of HTTP. Default is none."],
+      [
+        "api-key-file",
+        TEXT,
+        "JSON file with digests and limits of API keys. The APIs of OpenAI, Anthropic and Ollama need one then.",
+      ],
+      [
+        "usage-ledger",
+        TEXT,
+        "File that gets one JSON line for each request with an API key. Token budgets are counted from it.",
+      ],
     ],
   ],
   [

@@ -134,7 +134,12 @@ function endpointDrafts(isVertex: boolean, vertexPort: string, servicePort: stri
       histogramLatencies: false,
       openWork: false,
     },
-    openai: { isEnabled: true, port: undefined as number | undefined },
+    openai: {
+      isEnabled: true,
+      port: undefined as number | undefined,
+      apiKeyFile: undefined as string | undefined,
+      usageLedger: undefined as string | undefined,
+    },
     sagemaker: {
       isEnabled: false,
       address: "0.0.0.0",

@@ -176,6 +176,10 @@ export interface OpenAiOptions {
   readonly isEnabled: boolean;
   /** A port of its own beside that of HTTP; undefined: none. */
   readonly port: number | undefined;
+  /** Undefined: calls need no key. */
+  readonly apiKeyFile: string | undefined;
+  /** Undefined: use is not written down. */
+  readonly usageLedger: string | undefined;
 }
 
 export interface SagemakerEndpointOptions extends EndpointOptions {

@@ -7,7 +7,8 @@ import { anthropicError, anthropicErrorBody } from "./anthropic-error.ts";
 import { countMessageTokens, createMessage } from "./create-message.ts";
 import { COUNT_TOKENS_REQUEST, MESSAGES_REQUEST } from "./messages-request.ts";
 
-export type AnthropicApiParts = OpenAiContext & Pick<JsonApiParts, "restricted" | "maxBodyBytes" | "log" | "load">;
+export type AnthropicApiParts = OpenAiContext &
+  Pick<JsonApiParts, "restricted" | "maxBodyBytes" | "log" | "load" | "keys">;
 
 export function createAnthropicApi({ server, models, ...parts }: AnthropicApiParts): JsonApi {
   return new JsonApi({

@@ -4,6 +4,7 @@
  * Source: RFC 9110, 15.5.
  */
 import { randomUUID } from "node:crypto";
+import type { KeyGate } from "../../access/key-gate.ts";
 import { describeThrown, ServerError } from "../../core/server-error.ts";
 import type { Logger } from "../../observe/log.ts";
 import type { HttpCall } from "../http/http-call.ts";
@@ -13,8 +14,9 @@ import { ClientGone } from "../http/transport/read-body.ts";
 import type { LoadReports } from "../load-report-text.ts";
 import { type RestrictedGroup, Restrictions } from "../restriction.ts";
 import { ApiError } from "./api-error.ts";
+import { accessError, CallAccess, refusalHeaders } from "./call-access.ts";
 import { readJsonBody } from "./json-body.ts";
-import type { ApiReply, ApiRoute } from "./route.ts";
+import type { ApiReply, ApiRoute, RouteCall } from "./route.ts";
 import { type RouteFound, RouteTable } from "./route-table.ts";
 
 export interface JsonApiParts {
@@ -31,9 +33,14 @@ export interface JsonApiParts {
   readonly errorBody: (error: ApiError, requestId: string) => unknown;
   /** Header that carries the id of the request; default: OpenAI's. */
   readonly idHeader?: string | undefined;
+  /** Every call needs one of its keys; absent: calls need none. */
+  readonly keys?: KeyGate | undefined;
 }
 
 const MIN_ERROR_STATUS = 400;
+/** In the ledger: nobody gets this status. */
+const CLIENT_GONE = 499;
+const NO_PARAMS: ReadonlyMap<string, string> = new Map();
 
 export class JsonApi {
   readonly routes: readonly ApiRoute[];
@@ -64,21 +71,30 @@ export class JsonApi {
     call.errorType = "application/json";
     const found = this.#table.find(call.path);
     try {
+      const access = this.#identify(call);
       const route = expectMethod(found, call);
       this.#expectAccess(route, call);
-      const reply = await this.#answer(route, found, call, requestId);
+      const answer = await this.#answer(route, { call, params: found?.params ?? NO_PARAMS, requestId, access });
+      const reply = withHeaders(answer, access?.answered(answer.status) ?? []);
       return this.#reported(route, this.#withId(reply, requestId), call);
     } catch (error) {
       return this.#withId(this.#refuse(error, call, requestId), requestId);
     }
   }
 
-  async #answer(route: ApiRoute, found: RouteFound | undefined, call: HttpCall, requestId: string): Promise<ApiReply> {
+  /** A path that is unknown reveals nothing to whom the API does not know. @throws AccessRefusal */
+  #identify(call: HttpCall): CallAccess | undefined {
+    const { keys } = this.#parts;
+    return keys && new CallAccess(keys, call, `${call.method} ${call.path}`);
+  }
+
+  async #answer(route: ApiRoute, made: RouteCall): Promise<ApiReply> {
+    const { call, requestId } = made;
     try {
-      const params = found?.params ?? new Map<string, string>();
       const body = route.body === undefined ? undefined : await readJsonBody(call, this.#parts.maxBodyBytes);
-      return await route.handle({ call, params, requestId }, body);
+      return await route.handle(made, body);
     } catch (error) {
+      if (error instanceof ClientGone) made.access?.answered(CLIENT_GONE);
       return this.#refuse(error, call, requestId);
     }
   }
@@ -103,16 +119,22 @@ export class JsonApi {
 
   #refuse(thrown: unknown, call: HttpCall, requestId: string): HttpReply {
     if (thrown instanceof ClientGone) throw thrown;
-    const isKnown = thrown instanceof ApiError || thrown instanceof ServerError;
+    const refused = accessError(thrown);
+    const isKnown = refused instanceof ApiError || refused instanceof ServerError;
     if (!isKnown) this.#parts.log.error("http", `${call.method} ${call.path}: ${describeThrown(thrown)}`);
-    const error = this.#parts.errorOf(thrown);
-    return { ...jsonReply(this.#parts.errorBody(error, requestId)), status: error.status };
+    const error = this.#parts.errorOf(refused);
+    const reply = { ...jsonReply(this.#parts.errorBody(error, requestId)), status: error.status };
+    return withHeaders(reply, refusalHeaders(thrown));
   }
 
   #withId(reply: ApiReply, requestId: string): ApiReply {
     const name = this.#parts.idHeader ?? "x-request-id";
-    return { ...reply, headers: [...(reply.headers ?? []), name, requestId] };
+    return withHeaders(reply, [name, requestId]);
   }
+}
+
+function withHeaders<Reply extends ApiReply>(reply: Reply, headers: readonly string[]): Reply {
+  return headers.length === 0 ? reply : { ...reply, headers: [...(reply.headers ?? []), ...headers] };
 }
 
 function expectMethod(found: RouteFound | undefined, { method, path }: HttpCall): ApiRoute {

@@ -6,6 +6,7 @@
 import type { HttpCall } from "../http/http-call.ts";
 import type { HttpReply, HttpStreamReply } from "../http/http-reply.ts";
 import type { RestrictedApi } from "../restriction.ts";
+import type { CallAccess } from "./call-access.ts";
 import type { JsonSchema, Schema } from "./schema.ts";
 
 export type ApiReply = HttpReply | HttpStreamReply;
@@ -17,6 +18,8 @@ export interface RouteCall {
   readonly params: ReadonlyMap<string, string>;
   /** Sent back as `x-request-id`. */
   readonly requestId: string;
+  /** The key of the caller; absent: calls need none. */
+  readonly access?: CallAccess | undefined;
 }
 
 export interface ApiRoute {

@@ -27,8 +27,13 @@ export async function openGenerations(
   call: CallFacts,
 ): Promise<ChunkSource> {
   const generations: TextGeneration[] = [];
-  for (const request of requests) {
-    for (let i = 0; i < numChoices; i++) generations.push(await model.generate(withChoiceSeed(request, i), call));
+  try {
+    for (const request of requests) {
+      for (let i = 0; i < numChoices; i++) generations.push(await model.generate(withChoiceSeed(request, i), call));
+    }
+  } catch (error) {
+    for (const generation of generations) await generation.return();
+    throw error;
   }
   const [only] = generations;
   return generations.length === 1 && only !== undefined ? new SingleSource(only) : new MergedSource(generations);

@@ -2,6 +2,7 @@
  * The OpenAI API: its one table of routes, from which dispatch, validation and documentation come.
  * Sources: OpenAI's API reference; vLLM's OpenAI-compatible server.
  */
+import type { KeyGate } from "../../access/key-gate.ts";
 import type { ModelServer } from "../../core/model-server.ts";
 import type { Logger } from "../../observe/log.ts";
 import type { TextModels } from "../../text-model/text-models.ts";
@@ -29,6 +30,8 @@ export interface OpenAiApiParts {
   readonly log: Logger;
   /** Absent: no load reports. */
   readonly load?: LoadReports | undefined;
+  /** Absent: calls need no key. */
+  readonly keys?: KeyGate | undefined;
 }
 
 export function createOpenAiApi(parts: OpenAiApiParts): JsonApi {
@@ -39,6 +42,7 @@ export function createOpenAiApi(parts: OpenAiApiParts): JsonApi {
     maxBodyBytes: parts.maxInputBytes,
     log: parts.log,
     load: parts.load,
+    keys: parts.keys,
     errorOf: openAiError,
     errorBody: openAiErrorBody,
   });

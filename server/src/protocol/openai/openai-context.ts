@@ -32,11 +32,13 @@ export async function findEmbeddingModel({ models }: OpenAiContext, name: string
   }
 }
 
-/** Starts the trace of the call and marks that its body has come. */
-export function startCall({ server }: OpenAiContext, model: string, { call, requestId }: RouteCall): CallFacts {
+/** Starts the trace of the call and marks that its body has come. @throws AccessRefusal of the caller's key */
+export function startCall({ server }: OpenAiContext, model: string, route: RouteCall): CallFacts {
+  const { call, requestId, access } = route;
+  access?.admit(model);
   startHttpTrace(server.tracing, model, call);
   call.trace?.mark("HTTP_RECV_END", performance.now());
-  return new HttpCallFacts(call, requestId);
+  return new HttpCallFacts(call, requestId, access);
 }
 
 /** Seconds since 1970, as OpenAI's objects have them. */
