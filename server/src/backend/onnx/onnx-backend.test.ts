@@ -344,7 +344,7 @@ test("load() and describe() refuse what cannot be loaded", async () => {
       `default_model_filename: "../1/model.onnx" ${io1}`,
       { "model.onnx": bytes },
       "invalid_argument",
-      /beneath the version's folder/,
+      /inside the version's folder/,
     ],
     [`default_model_filename: "a.ort" ${io1}`, { "a.ort": bytes }, "unsupported", /ORT format/],
     [
