@@ -32,7 +32,7 @@ export async function openRemotePlace(url: string, isWatched: boolean, log: Serv
 const arrangeModel: ArrangeModel = async (modelFolder, repository, signal) => {
   const writer = await importOptional<RepositoryWriter>(
     "@nereid/offline",
-    "repository/init-repo",
+    "repository/create/init-repo",
     "a language model of the hub",
   );
   await writer.initRepository({
