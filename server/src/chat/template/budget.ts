@@ -4,6 +4,7 @@
  */
 import { MAX_RENDERED_CHARS, MAX_TEMPLATE_DEPTH, MAX_TEMPLATE_STEPS } from "../../core/limits.ts";
 import { TemplateError } from "./template-error.ts";
+import { type Dict, itemsOf, Namespace, type Value } from "./values.ts";
 
 const CHARS_PER_STEP = 32;
 
@@ -31,6 +32,30 @@ export class Budget {
       throw new TemplateError(`the template makes a text of more than ${MAX_RENDERED_CHARS} characters`);
     }
     this.spend(length / CHARS_PER_STEP);
+  }
+
+  /** For work that may look at every part of a value, those of its parts included. */
+  whole(value: Value): void {
+    if (typeof value === "string") this.spend(1 + value.length / CHARS_PER_STEP);
+    else if (value instanceof Map || value instanceof Namespace) this.#entries(value);
+    else {
+      this.spend();
+      for (const item of itemsOf(value) ?? []) this.whole(item);
+    }
+  }
+
+  /** For work that looks at each item of a value, and at none of their parts. */
+  items(value: Value): void {
+    if (typeof value === "string") this.chars(value.length);
+    else this.spend(itemsOf(value)?.length ?? (value instanceof Map ? value.size : 1));
+  }
+
+  #entries(value: Dict | Namespace): void {
+    this.spend();
+    for (const [key, item] of value instanceof Map ? value : value.attributes) {
+      this.whole(key);
+      this.whole(item);
+    }
   }
 
   /** Runs a macro. @throws TemplateError when macros call each other too deeply */

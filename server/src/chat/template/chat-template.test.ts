@@ -32,6 +32,13 @@ test("a template that cannot be parsed is refused when it is made", () => {
   }
 });
 
+/** Lists that are their own neighbours: few to keep, without end to walk. */
+const shared = (use: string): string =>
+  `{% set ns = namespace(t=[1], u=[1]) %}{% for i in range(60) %}{% set ns.t = [ns.t, ns.t] %}{% set ns.u = [ns.u, ns.u] %}{% endfor %}${use}`;
+
+const long = (use: string): string =>
+  `{% set x = 'a' * 4000000 %}{% set z = '\u{1f600}' * 2000000 %}{% set l = range(100000)|list %}{% for i in range(3000) %}${use}{% endfor %}`;
+
 const HOSTILE: readonly (readonly [what: string, text: string])[] = [
   ["endless loops", "{% for a in range(100000) %}{% for b in range(100000) %}{% endfor %}{% endfor %}"],
   ["a huge range", "{% for a in range(10 ** 12) %}{% endfor %}"],
@@ -52,6 +59,18 @@ const HOSTILE: readonly (readonly [what: string, text: string])[] = [
     "{% macro f(n) %}{% if n %}{{ f(n-1) }}{{ f(n-1) }}{% else %}aaaaaaaaaa{% endif %}{% endmacro %}{{ f(40) }}",
   ],
   ["deep nesting", `{{ ${"(".repeat(20_000)}1${")".repeat(20_000)} }}`],
+  ["shared values that print", shared("{{ ns.t }}")],
+  ["shared values as JSON", shared("{{ ns.t|tojson }}")],
+  ["shared values that are compared", shared("{{ ns.t == ns.u }}")],
+  ["slices of long text", long("{% set y = x[1:] %}")],
+  ["slices of long text with pairs", long("{% set y = z[1:] %}")],
+  ["characters of long text", long("{{ x[0] }}")],
+  ["loops over long text", long("{% for c in x %}{% break %}{% endfor %}")],
+  ["searches of long lists", long("{{ 'q' in l }}")],
+  [
+    "shared lists that are counted",
+    "{% set y = [[1] * 1000] * 1000 %}{% for i in range(100) %}{{ y.count(y[0]) }}{% endfor %}",
+  ],
   [
     "deep values",
     "{% set ns = namespace(t=[]) %}{% for i in range(100000) %}{% set ns.t = [ns.t] %}{% endfor %}{{ ns.t }}",

@@ -94,7 +94,9 @@ function evaluateOther(node: Other, scope: Scope, budget: Budget): Value {
 function evaluateMember(node: Member, scope: Scope, budget: Budget): Value {
   const object = evaluate(node.object, scope, budget);
   const { property } = node;
-  if (property.type === "SliceExpression") return sliceOf(object, boundsOf(property, scope, budget));
+  if (property.type === "SliceExpression") {
+    return sliceOf(object, boundsOf(property, scope, budget), budget);
+  }
   if (node.computed) return itemOf(object, evaluate(property, scope, budget), budget);
   if (property.type === "Identifier") return attributeOf(object, property.value, budget);
   return itemOf(object, evaluate(property, scope, budget), budget);
@@ -163,7 +165,7 @@ function evaluateTest(
 ): Value {
   const value = evaluate(operand, scope, budget);
   const [name, args] = nameAndArguments(test, scope, budget);
-  return runTest(name, value, args.positional[0] ?? null) !== negate;
+  return runTest(name, value, args.positional[0] ?? null, budget) !== negate;
 }
 
 export function applyFilter(filter: Identifier | Call, value: Value, scope: Scope, budget: Budget): Value {

@@ -3,6 +3,7 @@ import type { Budget } from "./budget.ts";
 import { argument, integerArgument, NO_ARGUMENTS, required, textArgument } from "./call-arguments.ts";
 import { memberByPath } from "./members.ts";
 import { operate } from "./operators.ts";
+import { itemAt } from "./slices.ts";
 import { capitalize, replaceText, strip, title } from "./string-methods.ts";
 import { TemplateError } from "./template-error.ts";
 import { DEFAULT_JSON, jsonOf, textOf } from "./text.ts";
@@ -39,10 +40,10 @@ const FILTERS: ReadonlyMap<string, Filter> = new Map<string, Filter>([
   ["wordcount", (value) => textOf(value).split(/\s+/).filter(Boolean).length],
   ["length", (value) => length(value)],
   ["count", (value) => length(value)],
-  ["first", (value) => iterate(value)[0] ?? new Undefined("first")],
-  ["last", (value) => iterate(value).at(-1) ?? new Undefined("last")],
+  ["first", (value, _, budget) => edge(value, 0, "first", budget)],
+  ["last", (value, _, budget) => edge(value, -1, "last", budget)],
   ["list", (value) => [...iterate(value)]],
-  ["reverse", (value) => (typeof value === "string" ? [...value].reverse().join("") : [...iterate(value)].reverse())],
+  ["reverse", (value, _, budget) => reverse(value, budget)],
   ["join", (value, args, budget) => budget.text(join(value, args, budget))],
   ["items", (value) => items(value)],
   ["dictsort", (value, args) => dictSort(value, args)],
@@ -69,9 +70,17 @@ const FILTERS: ReadonlyMap<string, Filter> = new Map<string, Filter>([
 export function runFilter(name: string, value: Value, args: CallArguments, budget: Budget): Value {
   const filter = FILTERS.get(name);
   if (filter === undefined) throw new TemplateError(`No filter named '${name}'.`);
-  budget.spend(lengthOf(value) ?? 1);
-  return filter(value, args, budget);
+  if (READING.has(name)) for (const read of [value, ...args.positional]) budget.whole(read);
+  else budget.items(value);
+  const result = filter(value, args, budget);
+  budget.items(result);
+  return result;
 }
+
+/** Filters that may look at every part of what they are given. */
+const READING = new Set(
+  "tojson string trim upper lower capitalize title replace indent format wordcount join min max".split(" "),
+);
 
 /** Arguments are those of transformers' filter: ensure_ascii, indent, separators, sort_keys. */
 function toJson(value: Value, args: CallArguments): string {
@@ -110,6 +119,17 @@ function indent(text: string, args: CallArguments): string {
     .split("\n")
     .map((line, i) => ((i === 0 && !isFirst) || (line === "" && !isBlank && i > 0) ? line : prefix + line))
     .join("\n");
+}
+
+function edge(value: Value, index: number, name: string, budget: Budget): Value {
+  const found = itemAt(typeof value === "string" ? value : [...iterate(value)], index, budget);
+  return found ?? new Undefined(name);
+}
+
+function reverse(value: Value, budget: Budget): Value {
+  if (typeof value !== "string") return [...iterate(value)].reverse();
+  budget.spend(value.length);
+  return [...value].reverse().join("");
 }
 
 function length(value: Value): number {
@@ -154,8 +174,9 @@ function sort(value: Value, args: CallArguments, budget: Budget): Value {
     return isSensitive ? key : folded(key);
   };
   const sorted = [...iterate(value)].sort((a, b) => {
-    budget.spend();
-    return compare(keyOf(a), keyOf(b));
+    const keys = [keyOf(a), keyOf(b)] as const;
+    for (const key of keys) budget.whole(key);
+    return compare(...keys);
   });
   return isTrue(argument(args, 0, "reverse") ?? false) ? sorted.reverse() : sorted;
 }
@@ -165,8 +186,11 @@ function unique(value: Value, args: CallArguments, budget: Budget): Value {
   const seen: Value[] = [];
   return iterate(value).filter((item) => {
     const key = folded(attribute === undefined ? item : memberByPath(item, attribute, budget));
-    budget.spend(seen.length);
-    if (seen.some((other) => isEqual(key, other))) return false;
+    const isSeen = seen.some((other) => {
+      budget.whole(key);
+      return isEqual(key, other);
+    });
+    if (isSeen) return false;
     seen.push(key);
     return true;
   });
@@ -210,7 +234,7 @@ function select(value: Value, args: CallArguments, budget: Budget, keeps: boolea
   const [test, other = null] = args.positional;
   return iterateOrNothing(value).filter((item) => {
     budget.spend();
-    return (test === undefined ? isTrue(item) : runTest(textOf(test), item, other)) === keeps;
+    return (test === undefined ? isTrue(item) : runTest(textOf(test), item, other, budget)) === keeps;
   });
 }
 
@@ -219,7 +243,7 @@ function selectByAttribute(value: Value, args: CallArguments, budget: Budget, ke
   const path = required(attribute, "attribute");
   return iterateOrNothing(value).filter((item) => {
     const member = memberByPath(item, path, budget);
-    return (test === undefined ? isTrue(member) : runTest(textOf(test), member, other)) === keeps;
+    return (test === undefined ? isTrue(member) : runTest(textOf(test), member, other, budget)) === keeps;
   });
 }
 

@@ -16,7 +16,15 @@ export function templateGlobals(now: Date, budget: Budget): ReadonlyMap<string, 
     },
     strftime_now: (args) => formatTime(now, textOf(required(args.positional[0], "format"))),
   };
-  return new Map(Object.entries(functions).map(([name, call]) => [name, new Callable(name, call)]));
+  return new Map(
+    Object.entries(functions).map(([name, call]) => [
+      name,
+      new Callable(name, (args) => {
+        for (const given of args.positional) budget.whole(given);
+        return call(args);
+      }),
+    ]),
+  );
 }
 
 function range(args: CallArguments, budget: Budget): Value {

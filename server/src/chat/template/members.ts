@@ -70,7 +70,7 @@ export function itemOf(value: Value, key: Value, budget: Budget): Value {
   }
   const index = numberOf(key);
   if (index !== undefined) {
-    const found = itemAt(value, index);
+    const found = itemAt(value, index, budget);
     return found === undefined ? new Undefined(String(index)) : found;
   }
   return typeof key === "string" ? attributeOf(value, key, budget) : new Undefined("");
@@ -89,24 +89,38 @@ function undefinedMember(value: Undefined, name: string): TemplateError {
 }
 
 function methodOf(value: Value, name: string, budget: Budget): Callable | undefined {
-  if (typeof value === "string") {
-    const method = STRING_METHODS.get(name);
-    return method && new Callable(name, (args) => paid(budget, value.length, method(value, args, budget)));
-  }
-  const isCollection = value instanceof Map || Array.isArray(value);
-  if (isCollection && CHANGING.has(name)) return new Callable(name, () => refuseChange(name));
-  if (value instanceof Map) {
-    const method = DICT_METHODS.get(name);
-    return method && new Callable(name, (args) => paid(budget, value.size, method(value, args)));
-  }
-  const items = itemsOf(value);
-  const method = items && LIST_METHODS.get(name);
-  return method && items && new Callable(name, (args) => paid(budget, items.length, method(items, args)));
+  const run = methodRun(value, name, budget);
+  if (run === undefined) return undefined;
+  return new Callable(name, (args) => {
+    for (const given of [...args.positional, ...args.named.values()]) budget.whole(given);
+    const result = run(args);
+    budget.items(result);
+    return result;
+  });
 }
 
-function paid(budget: Budget, length: number, value: Value): Value {
-  budget.chars(length);
-  return value;
+/** The method itself; it is called once its arguments are paid for. */
+function methodRun(value: Value, name: string, budget: Budget): ((args: CallArguments) => Value) | undefined {
+  if (typeof value === "string")
+    return paidRun(STRING_METHODS.get(name), value, () => budget.chars(value.length), budget);
+  const isCollection = value instanceof Map || Array.isArray(value);
+  if (isCollection && CHANGING.has(name)) return () => refuseChange(name);
+  if (value instanceof Map) return paidRun(DICT_METHODS.get(name), value, () => budget.spend(), budget);
+  const items = itemsOf(value);
+  return items && paidRun(LIST_METHODS.get(name), items, () => budget.whole([...items]), budget);
+}
+
+function paidRun<Owner>(
+  method: ((owner: Owner, args: CallArguments, budget: Budget) => Value) | undefined,
+  owner: Owner,
+  pay: () => void,
+  budget: Budget,
+): ((args: CallArguments) => Value) | undefined {
+  if (method === undefined) return undefined;
+  return (args) => {
+    pay();
+    return method(owner, args, budget);
+  };
 }
 
 function refuseChange(name: string): never {

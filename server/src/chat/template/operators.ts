@@ -38,10 +38,20 @@ const OPERATORS: ReadonlyMap<string, Operator> = new Map<string, Operator>([
   ["**", (a, b) => arithmetic("**", a, b, (x, y) => x ** y)],
 ]);
 
+/** Operators that may look at every part of their operands. */
+const READING = new Set(["==", "!=", "<", "<=", ">", ">=", "in", "not in", "~", "%"]);
+
+/** A key is found in a dict without a look at the others. */
+function payToRead(operator: string, left: Value, right: Value, budget: Budget): void {
+  budget.whole(left);
+  if (!(right instanceof Map && operator.endsWith("in"))) budget.whole(right);
+}
+
 /** @throws TemplateError for operands without this operator */
 export function operate(operator: string, left: Value, right: Value, budget: Budget): Value {
   const run = OPERATORS.get(operator);
   if (run === undefined) throw new TemplateError(`unknown operator ${operator}`);
+  if (READING.has(operator)) payToRead(operator, left, right, budget);
   return run(left, right, budget);
 }
 
@@ -78,7 +88,7 @@ function multiply(a: Value, b: Value, budget: Budget): Value {
   if (typeof b === "string" && typeof a === "number") return repeated(b, a, budget);
   if (Array.isArray(a) && typeof b === "number") {
     const times = Math.max(Math.trunc(b), 0);
-    budget.chars(a.length * times);
+    budget.spend(a.length * times);
     return Array.from({ length: times }, () => a).flat();
   }
   return arithmetic("*", a, b, (x, y) => x * y);

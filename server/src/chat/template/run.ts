@@ -33,8 +33,14 @@ export class Output {
 
   write(text: string): void {
     this.#length += text.length;
-    this.#budget.chars(this.#length > text.length ? text.length : this.#length);
+    this.#budget.chars(text.length);
     this.#parts.push(text);
+  }
+
+  /** As `{{ value }}`. */
+  print(value: Value): void {
+    if (typeof value !== "string") this.#budget.whole(value);
+    this.write(textOf(value));
   }
 
   /** @throws TemplateError when it is too long */
@@ -75,13 +81,13 @@ function run(node: Statement, scope: Scope, output: Output, budget: Budget): End
       scope.set(node.name.value, macroOf(node, scope, budget));
       return "end";
     case "CallStatement":
-      output.write(textOf(runCall(node, scope, budget)));
+      output.print(runCall(node, scope, budget));
       return "end";
     case "FilterStatement":
-      output.write(textOf(applyFilter(node.filter, captured(node.body, scope, budget), scope, budget)));
+      output.print(applyFilter(node.filter, captured(node.body, scope, budget), scope, budget));
       return "end";
     default:
-      output.write(textOf(evaluate(node, scope, budget)));
+      output.print(evaluate(node, scope, budget));
       return "end";
   }
 }
@@ -94,7 +100,10 @@ function captured(body: readonly Statement[], scope: Scope, budget: Budget): str
 
 function runLoop(node: ForLoop, scope: Scope, output: Output, budget: Budget): void {
   const { iterable, condition } = filteredIterable(node.iterable);
-  let items = iterate(evaluate(iterable, scope, budget));
+  const source = evaluate(iterable, scope, budget);
+  // A list of the characters of a text is made for the loop.
+  if (typeof source === "string") budget.spend(source.length);
+  let items = iterate(source);
   if (condition !== undefined) {
     items = items.filter((item) => {
       const inner = scope.inner();

@@ -1,6 +1,7 @@
 /** `value[index]` and `value[start:stop:step]`. Source: Python's language reference, "Subscriptions" and "Slicings". */
+import type { Budget } from "./budget.ts";
 import { TemplateError } from "./template-error.ts";
-import { itemsOf, Tuple, typeName, type Value } from "./values.ts";
+import { hasPairs, itemsOf, Tuple, typeName, type Value } from "./values.ts";
 
 export interface SliceBounds {
   readonly start: number | undefined;
@@ -8,19 +9,36 @@ export interface SliceBounds {
   readonly step: number | undefined;
 }
 
-/** Undefined when there is no such item. Negative indices count from the end. */
-export function itemAt(value: Value, index: number): Value | undefined {
-  const items = typeof value === "string" ? [...value] : itemsOf(value);
-  return items?.at(index);
+/** Undefined when there is no such item. Negative indices count from the end. @throws TemplateError beyond the budget */
+export function itemAt(value: Value, index: number, budget: Budget): Value | undefined {
+  return typeof value === "string" ? pointsOf(value, budget).at(index) : itemsOf(value)?.at(index);
 }
 
-/** @throws TemplateError for what has no slices, or a step of 0 */
-export function sliceOf(value: Value, bounds: SliceBounds): Value {
-  if (typeof value === "string") return pick([...value], bounds).join("");
+/** @throws TemplateError for what has no slices, a step of 0, or beyond the budget */
+export function sliceOf(value: Value, bounds: SliceBounds, budget: Budget): Value {
+  if (typeof value === "string") return textSlice(value, bounds, budget);
   const items = itemsOf(value);
   if (items === undefined) throw new TemplateError(`'${typeName(value)}' object is not subscriptable`);
+  budget.spend(items.length);
   const picked = pick(items, bounds);
   return value instanceof Tuple ? new Tuple(picked) : picked;
+}
+
+/** Text of one unit a character needs no list of them. */
+function textSlice(text: string, bounds: SliceBounds, budget: Budget): string {
+  const points = pointsOf(text, budget);
+  if (typeof points !== "string") return pick(points, bounds).join("");
+  if (bounds.step === undefined || bounds.step === 1) return points.slice(bounds.start, bounds.stop);
+  budget.spend(text.length);
+  return pick([...points], bounds).join("");
+}
+
+/** By code points. A list of them costs a step each. */
+function pointsOf(text: string, budget: Budget): string | readonly string[] {
+  budget.chars(text.length);
+  if (!hasPairs(text)) return text;
+  budget.spend(text.length);
+  return [...text];
 }
 
 function pick<Item>(items: readonly Item[], { start, stop, step = 1 }: SliceBounds): Item[] {

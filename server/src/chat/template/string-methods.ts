@@ -37,9 +37,9 @@ export const STRING_METHODS: ReadonlyMap<string, StringMethod> = new Map<string,
     (text, args) => partition(text, required(textArgument(args, 0, "sep"), "sep"), text.indexOf.bind(text)),
   ],
   ["rpartition", (text, args) => rpartition(text, required(textArgument(args, 0, "sep"), "sep"))],
-  ["ljust", (text, args, budget) => justified(text, args, budget, (width, fill) => text.padEnd(width, fill))],
-  ["rjust", (text, args, budget) => justified(text, args, budget, (width, fill) => text.padStart(width, fill))],
-  ["zfill", (text, args, budget) => justified(text, args, budget, (width) => text.padStart(width, "0"))],
+  ["ljust", (text, args, budget) => justified(args, budget, (width, fill) => text.padEnd(width, fill))],
+  ["rjust", (text, args, budget) => justified(args, budget, (width, fill) => text.padStart(width, fill))],
+  ["zfill", (text, args, budget) => justified(args, budget, (width) => text.padStart(width, "0"))],
   ["isdigit", (text) => /^\p{Nd}+$/u.test(text)],
   ["isdecimal", (text) => /^\p{Nd}+$/u.test(text)],
   ["isnumeric", (text) => /^\p{N}+$/u.test(text)],
@@ -162,12 +162,7 @@ function rpartition(text: string, separator: string): Value {
   return partition(text, separator, text.lastIndexOf.bind(text));
 }
 
-function justified(
-  _text: string,
-  args: CallArguments,
-  budget: Budget,
-  pad: (width: number, fill: string) => string,
-): string {
+function justified(args: CallArguments, budget: Budget, pad: (width: number, fill: string) => string): string {
   const width = required(integerArgument(args, 0, "width"), "width");
   budget.chars(Math.max(width, 0));
   return pad(width, textArgument(args, 1, "fillchar") ?? " ");

@@ -1,9 +1,20 @@
 /** `value is test`. Source: Jinja's documentation, "List of Builtin Tests". */
+import type { Budget } from "./budget.ts";
 import { contains } from "./operators.ts";
 import { TemplateError } from "./template-error.ts";
 import { Callable, compare, isEqual, isFloat, isInteger, itemsOf, numberOf, Undefined, type Value } from "./values.ts";
 
 type Test = (value: Value, argument: Value) => boolean;
+
+/** They may look at every part of their operands. */
+const COMPARISONS: ReadonlyMap<string, Test> = new Map<string, Test>([
+  ...aliases(["eq", "equalto", "=="], isEqual),
+  ...aliases(["ne", "!="], (a, b) => !isEqual(a, b)),
+  ...aliases(["lt", "lessthan", "<"], (a, b) => compare(a, b, "<") < 0),
+  ...aliases(["le", "<="], (a, b) => compare(a, b, "<=") <= 0),
+  ...aliases(["gt", "greaterthan", ">"], (a, b) => compare(a, b, ">") > 0),
+  ...aliases(["ge", ">="], (a, b) => compare(a, b, ">=") >= 0),
+]);
 
 const TESTS: ReadonlyMap<string, Test> = new Map<string, Test>([
   ["defined", (value) => !(value instanceof Undefined)],
@@ -27,12 +38,7 @@ const TESTS: ReadonlyMap<string, Test> = new Map<string, Test>([
   ["upper", (value) => typeof value === "string" && value !== value.toLowerCase() && value === value.toUpperCase()],
   ["sameas", (value, other) => value === other],
   ["in", (value, container) => contains(container, value)],
-  ...aliases(["eq", "equalto", "=="], isEqual),
-  ...aliases(["ne", "!="], (a, b) => !isEqual(a, b)),
-  ...aliases(["lt", "lessthan", "<"], (a, b) => compare(a, b, "<") < 0),
-  ...aliases(["le", "<="], (a, b) => compare(a, b, "<=") <= 0),
-  ...aliases(["gt", "greaterthan", ">"], (a, b) => compare(a, b, ">") > 0),
-  ...aliases(["ge", ">="], (a, b) => compare(a, b, ">=") >= 0),
+  ...COMPARISONS,
 ]);
 
 function aliases(names: readonly string[], test: Test): readonly (readonly [string, Test])[] {
@@ -40,9 +46,13 @@ function aliases(names: readonly string[], test: Test): readonly (readonly [stri
 }
 
 /** @throws TemplateError for an unknown test */
-export function runTest(name: string, value: Value, argument: Value): boolean {
+export function runTest(name: string, value: Value, argument: Value, budget: Budget): boolean {
   const test = TESTS.get(name);
   if (test === undefined) throw new TemplateError(`No test named '${name}'.`);
+  if (name === "in" || COMPARISONS.has(name)) {
+    budget.whole(value);
+    budget.whole(argument);
+  }
   return test(value, argument);
 }
 

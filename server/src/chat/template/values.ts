@@ -110,6 +110,7 @@ export function itemsOf(value: Value): readonly Value[] | undefined {
 export function isTrue(value: Value): boolean {
   if (value instanceof Undefined || value === null) return false;
   if (typeof value === "boolean") return value;
+  if (typeof value === "string") return value !== "";
   const number = numberOf(value);
   if (number !== undefined) return number !== 0;
   return lengthOf(value) !== 0;
@@ -124,8 +125,13 @@ export function lengthOf(value: Value): number | undefined {
 
 const SURROGATE = /[\ud800-\udbff]/;
 
+/** Whether some character takes two units of UTF-16. */
+export function hasPairs(text: string): boolean {
+  return SURROGATE.test(text);
+}
+
 function codePoints(text: string): number {
-  return SURROGATE.test(text) ? [...text].length : text.length;
+  return hasPairs(text) ? [...text].length : text.length;
 }
 
 /** @throws TemplateError for what cannot be iterated */
@@ -189,7 +195,7 @@ export function compare(a: Value, b: Value, operator = "<"): number {
 
 /** By code points: UTF-16 puts characters above U+FFFF before U+E000. */
 function compareText(a: string, b: string): number {
-  if (!SURROGATE.test(a) && !SURROGATE.test(b)) return a < b ? -1 : Number(a > b);
+  if (!hasPairs(a) && !hasPairs(b)) return a < b ? -1 : Number(a > b);
   return Buffer.compare(Buffer.from(a), Buffer.from(b));
 }
 
