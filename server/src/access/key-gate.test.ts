@@ -38,7 +38,7 @@ function gateWith(changes: Partial<KeyRecord>, usedTokens = new Map<string, numb
         lease.settle(use);
         admission.answered(status);
       };
-      return { rates: () => admission.rates(), finish };
+      return { rates: () => gate.rates(gate.identify("sk-1")), finish };
     } catch (error) {
       admission.answered(429);
       throw error;

@@ -1,7 +1,7 @@
 /** Access control: finds the key of a request, checks its model, and counts its use. Knows no protocol and no file. */
 import { createHash } from "node:crypto";
 import { AccessRefusal } from "./access-refusal.ts";
-import { KeyAccount, type RateState } from "./key-account.ts";
+import { KeyAccount } from "./key-account.ts";
 import type { KeyRecord } from "./key-record.ts";
 
 export interface AccessClock {
@@ -37,9 +37,6 @@ export interface TokenLease {
 
 /** One admitted request. */
 export interface Admission {
-  readonly keyName: string;
-  readonly priority: number | undefined;
-  rates(): { readonly requests: RateState | undefined; readonly tokens: RateState | undefined };
   /** @param maxTokens upper bound of prompt and completion. @throws AccessRefusal limited or exhausted */
   reserve(maxTokens: number): TokenLease;
   /** Once its response is decided; the request ends when its leases are settled too. Later calls do nothing. */
@@ -106,6 +103,10 @@ export class KeyGate {
     return account;
   }
 
+  rates(account: KeyAccount): ReturnType<KeyAccount["rates"]> {
+    return account.rates(this.#clock.nowMs());
+  }
+
   /** @throws AccessRefusal forbidden or limited */
   admit(account: KeyAccount, request: AdmissionRequest): Admission {
     this.expectModel(account, request.model);
@@ -146,18 +147,6 @@ class OpenRequest implements Admission {
     this.#startMs = clock.nowMs();
   }
 
-  get keyName(): string {
-    return this.#account.record.name;
-  }
-
-  get priority(): number | undefined {
-    return this.#account.record.priority;
-  }
-
-  rates(): ReturnType<KeyAccount["rates"]> {
-    return this.#account.rates(this.#clock.nowMs());
-  }
-
   reserve(maxTokens: number): TokenLease {
     this.#account.reserve(maxTokens, this.#clock.nowMs());
     this.#numLeases += 1;
@@ -185,7 +174,7 @@ class OpenRequest implements Admission {
     this.#account.close();
     const durationMs = this.#clock.nowMs() - this.#startMs;
     const { model, route } = this.#request;
-    this.#onFinish({ ...this.#use, key: this.keyName, model, route, status: this.#status, durationMs });
+    this.#onFinish({ ...this.#use, key: this.#account.record.name, model, route, status: this.#status, durationMs });
   }
 }
 

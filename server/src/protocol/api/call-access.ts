@@ -50,7 +50,7 @@ export class CallAccess implements TokenMeter {
 
   /** The response is decided; its stream may go on. Gives the headers that tell the rates. */
   answered(status: number): readonly string[] {
-    const headers = rateHeaders(this.#account.rates(performance.now())).flat();
+    const headers = rateHeaders(this.#gate.rates(this.#account)).flat();
     // An error leaves no generation to be read; a stream that goes on settles its generations itself.
     if (status >= MIN_ERROR_STATUS) for (const lease of this.#leases) lease.settle(NOTHING_USED);
     this.#admission?.answered(status);

@@ -17,7 +17,7 @@ import { ApiError } from "./api-error.ts";
 import { accessError, CallAccess, refusalHeaders } from "./call-access.ts";
 import { readJsonBody } from "./json-body.ts";
 import type { ApiReply, ApiRoute, RouteCall } from "./route.ts";
-import { type RouteFound, RouteTable } from "./route-table.ts";
+import { RouteTable } from "./route-table.ts";
 
 export interface JsonApiParts {
   readonly routes: readonly ApiRoute[];
@@ -40,7 +40,6 @@ export interface JsonApiParts {
 const MIN_ERROR_STATUS = 400;
 /** In the ledger: nobody gets this status. */
 const CLIENT_GONE = 499;
-const NO_PARAMS: ReadonlyMap<string, string> = new Map();
 
 export class JsonApi {
   readonly routes: readonly ApiRoute[];
@@ -69,12 +68,11 @@ export class JsonApi {
   async handle(call: HttpCall): Promise<ApiReply> {
     const requestId = `req_${randomUUID().replaceAll("-", "")}`;
     call.errorType = "application/json";
-    const found = this.#table.find(call.path);
     try {
       const access = this.#identify(call);
-      const route = expectMethod(found, call);
+      const { route, params } = expectRoute(this.#table, call);
       this.#expectAccess(route, call);
-      const answer = await this.#answer(route, { call, params: found?.params ?? NO_PARAMS, requestId, access });
+      const answer = await this.#answer(route, { call, params, requestId, access });
       const reply = withHeaders(answer, access?.answered(answer.status) ?? []);
       return this.#reported(route, this.#withId(reply, requestId), call);
     } catch (error) {
@@ -137,9 +135,14 @@ function withHeaders<Reply extends ApiReply>(reply: Reply, headers: readonly str
   return headers.length === 0 ? reply : { ...reply, headers: [...(reply.headers ?? []), ...headers] };
 }
 
-function expectMethod(found: RouteFound | undefined, { method, path }: HttpCall): ApiRoute {
+/** @throws ApiError for an unknown path, or a method that the path does not have */
+function expectRoute(
+  table: RouteTable,
+  { method, path }: HttpCall,
+): { readonly route: ApiRoute; readonly params: ReadonlyMap<string, string> } {
+  const found = table.find(path);
   const route = found?.routes.find((each) => each.method === method);
-  if (route !== undefined) return route;
+  if (found !== undefined && route !== undefined) return { route, params: found.params };
   const isKnown = found !== undefined;
   const message = isKnown
     ? `Not allowed to ${method} on ${path}. (HINT: Perhaps you meant to use a different HTTP method?)`
