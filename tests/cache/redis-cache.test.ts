@@ -1,9 +1,6 @@
 /** The response cache in a real Redis server. Skipped where there is none. */
 import assert from "node:assert/strict";
-import { once } from "node:events";
 import { readFileSync, writeFileSync } from "node:fs";
-import type { AddressInfo } from "node:net";
-import { createServer } from "node:net";
 import { join } from "node:path";
 import { describe, type TestContext, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -16,19 +13,10 @@ import { collect, fakeRequest, int32, int32Values } from "../fakes/requests.ts";
 import { findRedis, RedisProcess } from "../redis-server.ts";
 import { createModelRepository, EXAMPLES } from "../support/model-repository.ts";
 import { SIMPLE_REQUEST } from "../support/probe-server.ts";
-import { startServerProcess } from "../support/server-process.ts";
+import { freePort, startServerProcess } from "../support/server-process.ts";
 
 const redis = await findRedis();
 const CACHED = { "m/config.pbtxt": identityConfig("response_cache { enable: true }"), "m/1/weights": "x" };
-
-async function freePort(): Promise<number> {
-  const server = createServer();
-  await once(server.listen(0, "127.0.0.1"), "listening");
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  await once(server, "close");
-  return port;
-}
 
 async function startRedis(t: TestContext, flags: readonly string[] = []): Promise<RedisProcess> {
   const started = await RedisProcess.start(redis.program ?? "", await freePort(), flags);

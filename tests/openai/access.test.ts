@@ -1,22 +1,11 @@
 /** Ports, flags and restricted access of OpenAI's API. */
 import assert from "node:assert/strict";
-import { once } from "node:events";
-import { type AddressInfo, createServer } from "node:net";
 import { test } from "node:test";
 import OpenAI from "openai";
-import { type ServerProcess, startServerProcess } from "../support/server-process.ts";
+import { freePort, type ServerProcess, startServerProcess } from "../support/server-process.ts";
 import { createScriptedModels } from "./scripted-models.ts";
 
 const ASK = { model: "echo", messages: [{ role: "user" as const, content: "say: yes" }] };
-
-async function freePort(): Promise<number> {
-  const probe = createServer().listen(0, "127.0.0.1");
-  await once(probe, "listening");
-  const { port } = probe.address() as AddressInfo;
-  probe.close();
-  await once(probe, "close");
-  return port;
-}
 
 async function withServer(flags: readonly string[], run: (server: ServerProcess) => Promise<void>): Promise<void> {
   await using scripted = await createScriptedModels();

@@ -4,8 +4,9 @@
  */
 import assert from "node:assert/strict";
 import { type ChildProcess, spawn } from "node:child_process";
+import { randomInt } from "node:crypto";
 import { existsSync } from "node:fs";
-import { type AddressInfo, createServer } from "node:net";
+import { createServer } from "node:net";
 import process from "node:process";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
@@ -17,6 +18,7 @@ const BUILT = fileURLToPath(new URL("../../server/dist/src/cli/serve.js", import
 const READY_TIMEOUT_MS = 60_000;
 const STOP_TIMEOUT_MS = 40_000;
 const POLL_MS = 50;
+const MAX_PORT_TRIES = 1000;
 
 export interface ServerProcessOptions {
   /** Folders of models, one `--model-repository` each. */
@@ -140,21 +142,25 @@ async function untilHealthy(server: ServerProcess, what: "ready" | "live"): Prom
   });
 }
 
-/** Three ports that were free a moment ago: all are held at once, so that they differ. */
+/** Three ports that were free a moment ago. */
 export async function freePorts(): Promise<Ports> {
-  const held = await Promise.all([hold(0), hold(0), hold(0)]);
-  const [http = 0, grpc = 0, metrics = 0] = held.map(({ port }) => port);
-  await Promise.all(held.map(({ release }) => release()));
-  return { http, grpc, metrics };
+  const http = await freePortRange(3);
+  return { http, grpc: http + 1, metrics: http + 2 };
 }
 
-/** The first of `count` successive free ports, below those that the system gives to clients. */
+/** A port that was free a moment ago. */
+export function freePort(): Promise<number> {
+  return freePortRange(1);
+}
+
+/**
+ * The first of `count` successive free ports. They lie below those that the system gives to clients, and are drawn at random: nobody
+ * else takes them between this look and the server's start, as happens now and then to a port that the system chose.
+ */
 export async function freePortRange(count: number): Promise<number> {
-  const [lowest, highest] = [20_000, 32_000];
-  const steps = Math.floor((highest - lowest) / count);
-  for (let tried = 0; tried < steps; tried += 1) {
-    // Test processes start at different places, so that two of them rarely look at the same ports.
-    const first = lowest + ((process.pid + tried) % steps) * count;
+  const [lowest, highest] = [10_000, 32_000];
+  for (let tried = 0; tried < MAX_PORT_TRIES; tried += 1) {
+    const first = randomInt(lowest, highest - count);
     if (await areFree(first, count)) return first;
   }
   throw new Error(`no ${count} successive free ports between ${lowest} and ${highest}`);
@@ -167,13 +173,10 @@ async function areFree(first: number, count: number): Promise<boolean> {
   return held.length === count;
 }
 
-function hold(port: number): Promise<{ readonly port: number; release(): Promise<void> }> {
+function hold(port: number): Promise<{ release(): Promise<void> }> {
   const server = createServer();
   return new Promise((resolve, reject) => {
     server.once("error", reject);
-    server.listen(port, HOST, () => {
-      const release = (): Promise<void> => new Promise((done) => server.close(() => done()));
-      resolve({ port: (server.address() as AddressInfo).port, release });
-    });
+    server.listen(port, HOST, () => resolve({ release: () => new Promise((done) => server.close(() => done())) }));
   });
 }

@@ -8,6 +8,7 @@ import { join } from "node:path";
 import process from "node:process";
 import { afterEach, beforeEach, test } from "node:test";
 import { cliCommand, runCli } from "@nereid/server/cli/cli.test-support";
+import { freePort } from "../../../tests/support/server-process.ts";
 
 const LOOPBACK = ["http", "grpc", "metrics"].map((name) => `--${name}-address=127.0.0.1`);
 const CONFIG = `backend: "identity"
@@ -23,14 +24,6 @@ beforeEach(() => {
   writeFileSync(join(root, "repo", "net", "config.pbtxt"), CONFIG);
 });
 afterEach(() => rmSync(root, { recursive: true, force: true }));
-
-async function freePort(): Promise<number> {
-  const server = createServer();
-  await once(server.listen(0, "127.0.0.1"), "listening");
-  const address = server.address();
-  await new Promise((resolve) => server.close(resolve));
-  return typeof address === "object" ? (address?.port ?? 0) : 0;
-}
 
 const ports = async (): Promise<string[]> => [
   `--http_port=${await freePort()}`,
