@@ -2,6 +2,7 @@
  * The file of API keys: one JSON document `{"keys": [...]}`. It holds digests, never keys, so that a leaked file opens nothing.
  * Reads text; knows no file system and no request.
  */
+import { isObject } from "../core/json-object.ts";
 import { invalidArgument } from "../core/server-error.ts";
 
 /** One row of the file. Limits that are undefined do not hold. */
@@ -38,12 +39,10 @@ const FIELDS = [
   "expires",
 ] as const;
 
-type Row = Readonly<Record<string, unknown>>;
-
 /** @param place path of the file, for messages. @throws ServerError invalid_argument naming file, row and field */
 export function parseKeyFile(text: string, place: string): readonly KeyRecord[] {
   const document = parseJson(text, place);
-  if (!isRow(document) || !Array.isArray(document.keys)) {
+  if (!isObject(document) || !Array.isArray(document.keys)) {
     throw invalidArgument(`${place}: expected {"keys": [...]}, got ${shown(document)}`);
   }
   const records = document.keys.map((row: unknown, i) => parseRow(row, `${place}: keys[${i}]`));
@@ -61,7 +60,7 @@ function parseJson(text: string, place: string): unknown {
 }
 
 function parseRow(row: unknown, place: string): KeyRecord {
-  if (!isRow(row)) throw invalidArgument(`${place}: expected an object, got ${shown(row)}`);
+  if (!isObject(row)) throw invalidArgument(`${place}: expected an object, got ${shown(row)}`);
   for (const field of Object.keys(row)) expectKnown(field, place);
   const numberOf = (field: string): number | undefined => positiveInteger(row[field], `${place}.${field}`);
   return {
@@ -114,10 +113,6 @@ function expectUnique(records: readonly KeyRecord[], field: "name" | "sha256", p
       throw invalidArgument(`${place}: keys[${i}].${field}: ${record[field]} is there twice`);
     seen.add(record[field]);
   }
-}
-
-function isRow(value: unknown): value is Row {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
 const MAX_SHOWN = 60;

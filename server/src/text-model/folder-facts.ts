@@ -4,6 +4,7 @@
  */
 import { readFile, stat } from "node:fs/promises";
 import { join } from "node:path";
+import { isObject, type JsonObject } from "../core/json-object.ts";
 import { findGguf } from "../formats/gguf/find-file.ts";
 import { openGguf } from "../formats/gguf/gguf.ts";
 import type { Sampling } from "./text-request.ts";
@@ -14,8 +15,6 @@ export interface FolderFacts {
   readonly vocabularySize: number | undefined;
   readonly sampling: Sampling;
 }
-
-type JsonObject = Readonly<Record<string, unknown>>;
 
 const MAX_BYTES: number = 16 * 1024 * 1024;
 /** Tokenizers of models without a bound say an enormous number. */
@@ -83,10 +82,6 @@ function countOf(value: unknown): number | undefined {
   return typeof count === "number" && Number.isInteger(count) && count > 0 && count < LARGEST_CONTEXT
     ? count
     : undefined;
-}
-
-function isObject(value: unknown): value is JsonObject {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
 function recordOf(value: unknown): JsonObject {

@@ -1,4 +1,6 @@
 /** Turns the result of a model's `auto_complete_config` into the server's description of a model. Pure. */
+
+import { isObject } from "../../core/json-object.ts";
 import type { ConfigDataType, ModelConfig } from "../../core/model-config.ts";
 import { invalidArgument, type ServerError } from "../../core/server-error.ts";
 import type { DescribedTensor, ModelDescription } from "../backend.ts";
@@ -9,20 +11,20 @@ const DATA_TYPE = /^TYPE_(?:BOOL|U?INT(?:8|16|32|64)|FP(?:16|32|64)|STRING|BF16)
 export function describeModel(json: string, config: ModelConfig): ModelDescription {
   const at = `auto_complete_config of model '${config.name}'`;
   const completed: unknown = JSON.parse(json);
-  if (!isRecord(completed)) throw invalid(at, "an object", completed);
+  if (!isObject(completed)) throw invalid(at, "an object", completed);
   const maxBatchSize = completed.max_batch_size;
   if (typeof maxBatchSize !== "number" || !Number.isSafeInteger(maxBatchSize) || maxBatchSize < 0) {
     throw invalid(`${at}: max_batch_size`, "a non-negative integer", maxBatchSize);
   }
   const policy = completed.model_transaction_policy;
-  const decoupled = isRecord(policy) ? policy.decoupled : undefined;
+  const decoupled = isObject(policy) ? policy.decoupled : undefined;
   return {
     inputs: describedTensors(completed.input, maxBatchSize > 0, `${at}: input`),
     outputs: describedTensors(completed.output, maxBatchSize > 0, `${at}: output`),
     canBatch: maxBatchSize > 0,
     addsTensors: true,
     maxBatchSize,
-    ...(isRecord(completed.dynamic_batching) ? { dynamicBatching: true } : {}),
+    ...(isObject(completed.dynamic_batching) ? { dynamicBatching: true } : {}),
     ...(typeof decoupled === "boolean" ? { decoupled } : {}),
   };
 }
@@ -33,7 +35,7 @@ function describedTensors(tensors: unknown, batches: boolean, at: string): Descr
 }
 
 function describedTensor(tensor: unknown, batches: boolean, at: string): DescribedTensor {
-  if (!isRecord(tensor)) throw invalid(at, "an object", tensor);
+  if (!isObject(tensor)) throw invalid(at, "an object", tensor);
   const { name, data_type: dataType, dims, optional } = tensor;
   if (typeof name !== "string") throw invalid(`${at}.name`, "a string", name);
   if (!isDataType(dataType)) throw invalid(`${at}.data_type`, "a data type such as TYPE_FP32", dataType);
@@ -47,10 +49,6 @@ function isDataType(value: unknown): value is ConfigDataType {
 
 function isDims(value: unknown): value is number[] {
   return Array.isArray(value) && value.every((dim) => Number.isSafeInteger(dim));
-}
-
-function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
 function invalid(at: string, expected: string, got: unknown): ServerError {

@@ -2,12 +2,13 @@
  * The grammar of an answer with tools, as a structural tag of xgrammar. Text is free until a call begins; from there on
  * the form of the call and the schema of its arguments hold. Source: xgrammar's documentation, "Structural Tag".
  */
+
+import { isObject, type JsonObject as Schema } from "../../core/json-object.ts";
 import type { ChatTool, OutputGuide, ToolChoice } from "../chat-contract.ts";
 import type { CallForm, NamedJsonForm, ParametersForm, ToolRow } from "./tool-row.ts";
 
 type Format = Readonly<Record<string, unknown>> & { readonly type: string };
 type Tag = Format & { readonly type: "tag"; readonly begin: string };
-type Schema = Readonly<Record<string, unknown>>;
 
 const ANY_OBJECT: Schema = { type: "object" };
 const ANY_TEXT: Format = { type: "any_text" };
@@ -212,8 +213,4 @@ function sequence(...elements: readonly Format[]): Format {
 
 function either(...elements: readonly Format[]): Format {
   return { type: "or", elements };
-}
-
-function isObject(value: unknown): value is Schema {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }

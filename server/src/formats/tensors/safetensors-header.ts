@@ -3,6 +3,7 @@
  * "Format". Duplicate names, overlaps, holes and trailing bytes are errors. It opens no file.
  */
 
+import { isObject } from "../../core/json-object.ts";
 export const SAFETENSORS_DTYPE_BYTES = {
   BOOL: 1,
   U8: 1,
@@ -88,7 +89,7 @@ function parseJson(text: string, file: string): Record<string, unknown> {
   } catch (cause) {
     throw new Error(`${file}: header: expected JSON`, { cause });
   }
-  if (!isRecord(parsed)) throw new Error(`${file}: header: expected an object`);
+  if (!isObject(parsed)) throw new Error(`${file}: header: expected an object`);
   return parsed;
 }
 
@@ -98,7 +99,7 @@ function countKeys(value: unknown): number {
   const children = Object.values(value);
   let count = Array.isArray(value) ? 0 : children.length;
   for (const child of children) {
-    if (isRecord(child)) count += Object.keys(child).length;
+    if (isObject(child)) count += Object.keys(child).length;
   }
   return count;
 }
@@ -117,7 +118,7 @@ function countColons(text: string): number {
 
 function parseEntry(name: string, entry: unknown, dataStart: number, at: string): SafetensorsRange {
   if (name.length > MAX_NAME_LENGTH) throw new Error(`${at}: expected a name of at most ${MAX_NAME_LENGTH} characters`);
-  if (!isRecord(entry)) throw new Error(`${at}: expected an object`);
+  if (!isObject(entry)) throw new Error(`${at}: expected an object`);
   const dtype = parseDtype(entry.dtype, at);
   const shape = parseShape(entry.shape, at);
   const [begin, end] = parseOffsets(entry.data_offsets, at);
@@ -167,10 +168,6 @@ function checkCoverage(ranges: readonly SafetensorsRange[], dataStart: number, f
 
 function isSize(value: unknown): value is number {
   return Number.isSafeInteger(value) && (value as number) >= 0;
-}
-
-function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
 /** A value for an error message, shortened: a hostile file may hold anything. */

@@ -2,10 +2,12 @@
  * The encoder of byte-level BPE tokenizers: added tokens, normalisation, pre-tokenization, merges. Source: tokenizers
  * library, tokenizer.json. Yields every few milliseconds, so long prompts share the event loop. Adds no special tokens.
  */
+
+import { isObject } from "../../core/json-object.ts";
 import { ByteLevelBpe, type IdList } from "./byte-level-bpe.ts";
 import { type PreTokenizer, splitNext, tryParsePreTokenizer } from "./pre-tokenizer.ts";
 import { type EncodeSteps, type Pauses, type SectionCodec, SectionEncoder } from "./section-encoder.ts";
-import { type AddedToken, isRecord, parseMerges } from "./tokenizer-json.ts";
+import { type AddedToken, parseMerges } from "./tokenizer-json.ts";
 
 /** Characters between two pauses: 2 to 10 ms of work. */
 const CHARS_PER_STEP = 32_768;
@@ -18,8 +20,8 @@ export function tryCreateByteLevelEncoder(
 ): EncodeSteps | undefined {
   const { model, normalizer } = json;
   const split = tryParsePreTokenizer(json.pre_tokenizer);
-  if (split === undefined || !isRecord(model) || !isPlainBpe(model)) return undefined;
-  const isNfc = isRecord(normalizer) && normalizer.type === "NFC";
+  if (split === undefined || !isObject(model) || !isPlainBpe(model)) return undefined;
+  const isNfc = isObject(normalizer) && normalizer.type === "NFC";
   const isNormalizable = isNfc || normalizer === null || normalizer === undefined;
   if (!isNormalizable || addedTokens.some(({ content }) => isNfc && content.normalize("NFC") !== content))
     return undefined;

@@ -3,10 +3,12 @@
  * become U+2581, and unknown characters become bytes. Text between added tokens is one word. Source: SentencePiece,
  * tokenizers library.
  */
+
+import { isObject } from "../../core/json-object.ts";
 import type { IdList } from "./byte-level-bpe.ts";
 import { createPairTable, type PairTable, WordMerge } from "./byte-level-merge.ts";
 import { type EncodeSteps, type Pauses, type SectionCodec, SectionEncoder } from "./section-encoder.ts";
-import { type AddedToken, isRecord, parseMerges } from "./tokenizer-json.ts";
+import { type AddedToken, parseMerges } from "./tokenizer-json.ts";
 
 type Json = Readonly<Record<string, unknown>>;
 type TextRule = (text: string) => string;
@@ -22,7 +24,7 @@ export function tryCreateCharacterEncoder(
   addedTokens: readonly AddedToken[],
 ): EncodeSteps | undefined {
   const { model } = json;
-  if (!isRecord(model) || !isByteFallbackBpe(model)) return undefined;
+  if (!isObject(model) || !isByteFallbackBpe(model)) return undefined;
   const byteIds = tryByteIds(vocabulary);
   const normalize = tryParseNormalizer(json.normalizer ?? undefined);
   const prefix = tryParsePrefix(json.pre_tokenizer ?? undefined);
@@ -102,10 +104,10 @@ function tryByteIds(vocabulary: ReadonlyMap<string, number>): readonly number[] 
 
 function tryParseNormalizer(section: unknown): TextRule | undefined {
   if (section === undefined) return (text) => text;
-  if (!isRecord(section)) return undefined;
+  if (!isObject(section)) return undefined;
   const { type, prepend, pattern, content, normalizers } = section;
   if (type === "Prepend" && typeof prepend === "string") return (text) => prepend + text;
-  if (type === "Replace" && isRecord(pattern) && typeof pattern.String === "string" && typeof content === "string") {
+  if (type === "Replace" && isObject(pattern) && typeof pattern.String === "string" && typeof content === "string") {
     const from = pattern.String;
     return (text) => text.replaceAll(from, content);
   }
@@ -118,7 +120,7 @@ function tryParseNormalizer(section: unknown): TextRule | undefined {
 /** `Metaspace` without splitting at spaces, or no pre-tokenizer. */
 function tryParsePrefix(section: unknown): PrefixRule | undefined {
   if (section === undefined) return (text) => text;
-  if (!isRecord(section) || section.type !== "Metaspace" || section.split !== false) return undefined;
+  if (!isObject(section) || section.type !== "Metaspace" || section.split !== false) return undefined;
   const { replacement, prepend_scheme: scheme = "always" } = section;
   if (typeof replacement !== "string") return undefined;
   return (text, isFirst) => {

@@ -2,8 +2,9 @@
  * The bytes that each token id adds to the text, by the `decoder` section of tokenizer.json. Bytes, because a character
  * may span several tokens. Source: tokenizers library, `decoders`. Knows no stream and no state.
  */
+
+import { isObject } from "../../core/json-object.ts";
 import { tryBytesOfToken } from "./byte-level-alphabet.ts";
-import { isRecord } from "./tokenizer-json.ts";
 
 export interface Pieces {
   /** Bytes of one token; the first of a text may lose its leading space. Undefined: no such token. */
@@ -97,7 +98,7 @@ function replacing(replacements: readonly (readonly [string, string])[], hasByte
 }
 
 function tryReplacement(rule: Rule): readonly [string, string] | undefined {
-  if (rule.type !== "Replace" || !isRecord(rule.pattern)) return undefined;
+  if (rule.type !== "Replace" || !isObject(rule.pattern)) return undefined;
   const from = rule.pattern.String;
   const to = rule.content;
   return typeof from === "string" && from !== "" && typeof to === "string" ? [from, to] : undefined;
@@ -110,7 +111,7 @@ function tryLeadingStrip(rule: Rule): Pieces["leading"] | undefined {
 }
 
 function flatten(section: unknown): readonly Rule[] {
-  if (!isRecord(section)) return [];
+  if (!isObject(section)) return [];
   if (section.type !== "Sequence") return [section];
   return Array.isArray(section.decoders) ? section.decoders.flatMap(flatten) : [];
 }

@@ -2,7 +2,9 @@
  * The special tokens around an encoded text, from the `post_processor` section of tokenizer.json. Source: tokenizers
  * library, `processors`. Knows no text.
  */
-import { expectTokenId, isRecord } from "./tokenizer-json.ts";
+
+import { isObject } from "../../core/json-object.ts";
+import { expectTokenId } from "./tokenizer-json.ts";
 
 export interface PostProcessor {
   readonly before: readonly number[];
@@ -12,7 +14,7 @@ export interface PostProcessor {
 const EMPTY_FRAME: PostProcessor = { before: [], after: [] };
 
 export function parsePostProcessor(section: unknown): PostProcessor {
-  if (!isRecord(section)) return EMPTY_FRAME;
+  if (!isObject(section)) return EMPTY_FRAME;
   switch (section.type) {
     case "TemplateProcessing":
       return parseTemplate(section);
@@ -45,16 +47,16 @@ function parseTemplate(section: Record<string, unknown>): PostProcessor {
   const { single } = section;
   if (!Array.isArray(single)) return EMPTY_FRAME;
   for (const item of single) {
-    if (!isRecord(item)) continue;
-    if (isRecord(item.Sequence)) side = after;
-    else if (isRecord(item.SpecialToken)) side.push(...idsOf(section.special_tokens, item.SpecialToken.id));
+    if (!isObject(item)) continue;
+    if (isObject(item.Sequence)) side = after;
+    else if (isObject(item.SpecialToken)) side.push(...idsOf(section.special_tokens, item.SpecialToken.id));
   }
   return { before, after };
 }
 
 function idsOf(table: unknown, name: unknown): readonly number[] {
-  const entry = isRecord(table) && typeof name === "string" && Object.hasOwn(table, name) ? table[name] : undefined;
-  const ids = isRecord(entry) ? entry.ids : undefined;
+  const entry = isObject(table) && typeof name === "string" && Object.hasOwn(table, name) ? table[name] : undefined;
+  const ids = isObject(entry) ? entry.ids : undefined;
   if (!Array.isArray(ids))
     throw new Error(`post_processor.special_tokens: expected the ids of ${JSON.stringify(name)}`);
   return ids.map((id) => expectTokenId(id, "post_processor.special_tokens"));

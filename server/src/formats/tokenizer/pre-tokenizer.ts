@@ -3,7 +3,8 @@
  * library, `pre_tokenizers`. Knows no vocabulary. Unsupported sections give undefined: the caller falls back to the
  * general library.
  */
-import { isRecord } from "./tokenizer-json.ts";
+
+import { isObject } from "../../core/json-object.ts";
 import { translatePattern } from "./tokenizer-library.ts";
 
 /** One pass: the matches of a pattern and the text between them, either of which may be dropped. */
@@ -84,7 +85,7 @@ function nextMatch(pattern: RegExp, text: string, position: number): RegExpExecA
 }
 
 function flatten(section: unknown): readonly Record<string, unknown>[] {
-  if (!isRecord(section)) return [];
+  if (!isObject(section)) return [];
   if (section.type !== "Sequence") return [section];
   const parts = section.pretokenizers;
   return Array.isArray(parts) ? parts.flatMap(flatten) : [];

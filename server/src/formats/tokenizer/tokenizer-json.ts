@@ -3,6 +3,7 @@
  * library and transformers documentation. Knows no encoding.
  */
 
+import { isObject } from "../../core/json-object.ts";
 /** A token that is matched in text before encoding. */
 export interface AddedToken {
   readonly id: number;
@@ -19,12 +20,8 @@ export interface AddedToken {
 /** Token ids are array indices: a file with a larger id is not a tokenizer. */
 const MAX_TOKEN_ID = 2 ** 24;
 
-export function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
-}
-
 export function expectRecord(value: unknown, at: string): Record<string, unknown> {
-  if (!isRecord(value)) throw new Error(`${at}: expected an object, got ${describe(value)}`);
+  if (!isObject(value)) throw new Error(`${at}: expected an object, got ${describe(value)}`);
   return value;
 }
 
@@ -87,7 +84,7 @@ export function parseMerges(value: unknown): readonly (readonly [string, string]
 /** Text of a named special token such as `bos_token`: a string or an added token. */
 export function tokenText(config: Record<string, unknown>, name: string): string | undefined {
   const value = config[name];
-  const text = isRecord(value) ? value.content : value;
+  const text = isObject(value) ? value.content : value;
   return typeof text === "string" ? text : undefined;
 }
 
@@ -96,7 +93,7 @@ export function chatTemplateOf(config: Record<string, unknown>): string | undefi
   const value = config.chat_template;
   if (typeof value === "string") return value;
   if (!Array.isArray(value)) return undefined;
-  const named = value.filter(isRecord);
+  const named = value.filter(isObject);
   const template = (named.find(({ name }) => name === "default") ?? named[0])?.template;
   return typeof template === "string" ? template : undefined;
 }

@@ -2,6 +2,8 @@
  * Schemas of request bodies: each reads a JSON value to its type, and describes itself as JSON Schema (2020-12), so that
  * validation and documentation come from one table. Errors name the parameter, as OpenAI's do.
  */
+
+import { isObject, type JsonObject } from "../../core/json-object.ts";
 import { MAX_ARRAY_ITEMS } from "../../core/limits.ts";
 import { type ApiError, invalidParameter, missingParameter } from "./api-error.ts";
 
@@ -13,11 +15,7 @@ export interface Schema<T> {
   read(value: unknown, path: string): T;
 }
 
-export type JsonObject = Readonly<Record<string, unknown>>;
-
-export function isObject(value: unknown): value is JsonObject {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
-}
+export { isObject, type JsonObject };
 
 export function string(maxLength: number = Number.POSITIVE_INFINITY): Schema<string> {
   return {
