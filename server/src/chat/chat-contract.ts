@@ -97,7 +97,6 @@ export interface ToolFormat {
     /** The rendered prompt: reasoning that it opens comes before calls that are required. */
     prompt?: string,
   ): OutputGuide | undefined;
-  openParser(): OutputParser;
 }
 
 /** How a family marks its reasoning. */
@@ -118,8 +117,6 @@ export interface ChatFormat {
   readonly reasoning: ReasoningFormat | undefined;
   /** Reasoning split and tool calls together; without tools only the former. */
   openParser(options: ParserOptions): OutputParser;
-  /** Releases what renders the template. */
-  close(): Promise<void>;
 }
 
 /** Facts of a model from which its chat format is found. */

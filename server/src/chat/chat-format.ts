@@ -30,7 +30,6 @@ export const createChatFormat: CreateChatFormat = (source: ChatFormatSource): Ch
     tools: toolFormat(tools, reasoning),
     reasoning: tools.name === HARMONY ? { name: HARMONY, specialTokens: [] } : reasoning,
     openParser: (options) => openParser(options, tools, reasoning),
-    close: () => Promise.resolve(),
   };
 };
 
@@ -71,7 +70,6 @@ function toolFormat(row: ToolRow, reasoning: ReasoningRow | undefined): ToolForm
     specialTokens: row.specialTokens,
     grammarFor: (tools, choice, isParallel, prompt) =>
       toolGrammar(row, tools, choice, isParallel, openReasoning(reasoning, prompt)),
-    openParser: () => new AnswerParser(row, []),
   };
 }
 

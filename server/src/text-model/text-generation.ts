@@ -2,11 +2,12 @@
 import type { InferResponse } from "../core/infer-response.ts";
 import type { ServedModel } from "../core/model-server.ts";
 import type { Tokenizer } from "../formats/tokenizer/tokenizer.ts";
-import { END, firstInteger, firstText, outputOf, Responses } from "./responses.ts";
+import { ResponseGeneration } from "./response-generation.ts";
+import { firstInteger, firstText, outputOf, Responses } from "./responses.ts";
 import { StopScan } from "./stop-scan.ts";
 import type { OutputRole } from "./tensor-names.ts";
 import type { TextInferRequest } from "./text-infer-request.ts";
-import type { FinishReason, TakeChunk, TextChunk, TextGeneration, TextRequest, TextUsage } from "./text-request.ts";
+import type { FinishReason, TextChunk, TextRequest, TextUsage } from "./text-request.ts";
 import type { TextSignature } from "./text-signature.ts";
 
 export interface TextGenerationParts {
@@ -27,9 +28,8 @@ export interface TextGenerationParts {
 
 const FACTS: readonly OutputRole[] = ["numOutputTokens", "numPromptTokens", "finishReason"];
 
-export class TextTensorGeneration implements TextGeneration {
+export class TextTensorGeneration extends ResponseGeneration {
   readonly #parts: TextGenerationParts;
-  readonly #responses: Responses;
   readonly #scan: StopScan;
   /** All text of the model, for counts and for models that accumulate. */
   #whole = "";
@@ -39,11 +39,10 @@ export class TextTensorGeneration implements TextGeneration {
   #numTokens: number | undefined;
   #numPromptTokens: number | undefined;
   #reason: FinishReason | undefined;
-  #isOver = false;
 
   constructor(parts: TextGenerationParts) {
+    super(new Responses(parts.model, parts.infer));
     this.#parts = parts;
-    this.#responses = new Responses(parts.model, parts.infer);
     this.#scan = new StopScan(parts.request.stop, parts.request.includesStop);
     this.#numPromptTokens = parts.numPromptTokens;
     this.#keepsWhole = parts.tokenizer !== undefined && !parts.countsResponses;
@@ -51,36 +50,11 @@ export class TextTensorGeneration implements TextGeneration {
     this.#givesFacts = FACTS.some((role) => outputs.has(role));
   }
 
-  async next(): Promise<TextChunk | undefined> {
-    while (!this.#isOver) {
-      const response = await this.#responses.next();
-      const chunk = response === undefined ? this.#finish("") : this.#read(response);
-      if (chunk !== undefined) {
-        if (this.#isOver) await this.#responses.return();
-        return chunk;
-      }
-    }
-    return undefined;
+  protected override end(): TextChunk {
+    return this.#finish("");
   }
 
-  async deliver(take: TakeChunk): Promise<void> {
-    if (this.#isOver) return;
-    await this.#responses.deliver((response) => {
-      if (this.#isOver) return END;
-      const chunk = this.#read(response);
-      const behind = chunk === undefined ? undefined : take(chunk);
-      return this.#isOver && behind === undefined ? END : behind;
-    });
-    if (this.#isOver) await this.#responses.return();
-    else await take(this.#finish(""));
-  }
-
-  async return(): Promise<void> {
-    this.#isOver = true;
-    await this.#responses.return();
-  }
-
-  #read(response: InferResponse): TextChunk | undefined {
+  protected override read(response: InferResponse): TextChunk | undefined {
     const text = this.#newText(response);
     // The last response of an answer that ended by itself has no token.
     if (text !== "" || !response.final) this.#numResponses += 1;
@@ -128,7 +102,7 @@ export class TextTensorGeneration implements TextGeneration {
   }
 
   #over(text: string, stopText?: string): TextChunk {
-    this.#isOver = true;
+    this.isOver = true;
     const outputTokens = this.#countTokens();
     const isCut = outputTokens !== undefined && outputTokens >= this.#parts.limit;
     const reason = this.#reason ?? (isCut ? "length" : "stop");

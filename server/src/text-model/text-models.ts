@@ -64,18 +64,11 @@ export class TextModels {
     if (known?.served === served) return known.assets;
     const assets = readAssets(served, this.#server, this.#tokenizers, this.#createChat);
     this.#known.set(served.name, { served, assets });
-    if (known !== undefined) void closeChat(known.assets);
     // A failure is told to who asked; the next request tries again.
     assets.catch(() => {
       if (this.#known.get(served.name)?.assets === assets) this.#known.delete(served.name);
     });
     return assets;
-  }
-
-  async close(): Promise<void> {
-    const all = [...this.#known.values()];
-    this.#known.clear();
-    await Promise.all(all.map(({ assets }) => closeChat(assets)));
   }
 
   #signature(served: ServedModel): ReturnType<typeof textSignature> {
@@ -112,9 +105,4 @@ export function adapterNames(served: ServedModel): readonly string[] {
     const name = entry.slice(0, entry.indexOf(":")).trim();
     return name === "" ? [] : [name];
   });
-}
-
-async function closeChat(assets: Promise<ModelAssets>): Promise<void> {
-  const loaded = await assets.catch(() => undefined);
-  await loaded?.chat.close();
 }

@@ -3,10 +3,11 @@ import type { InferResponse } from "../core/infer-response.ts";
 import type { ServedModel } from "../core/model-server.ts";
 import type { Detokenizer } from "../formats/tokenizer/detokenizer.ts";
 import type { Tokenizer } from "../formats/tokenizer/tokenizer.ts";
-import { END, firstInteger, integers, outputOf, Responses } from "./responses.ts";
+import { ResponseGeneration } from "./response-generation.ts";
+import { firstInteger, integers, outputOf, Responses } from "./responses.ts";
 import { StopScan } from "./stop-scan.ts";
 import type { TextInferRequest } from "./text-infer-request.ts";
-import type { FinishReason, TakeChunk, TextChunk, TextGeneration, TextRequest, TokenScore } from "./text-request.ts";
+import type { FinishReason, TextChunk, TextRequest, TokenScore } from "./text-request.ts";
 import type { TextSignature } from "./text-signature.ts";
 import { TokenScores } from "./token-scores.ts";
 
@@ -25,21 +26,19 @@ export interface TokenGenerationParts {
 
 const NO_SCORES: readonly TokenScore[] = [];
 
-export class TokenGeneration implements TextGeneration {
+export class TokenGeneration extends ResponseGeneration {
   readonly #parts: TokenGenerationParts;
-  readonly #responses: Responses;
   readonly #detokenizer: Detokenizer;
   readonly #scan: StopScan;
   readonly #scores: TokenScores | undefined;
   readonly #stopIds: ReadonlySet<number>;
   #numOutput = 0;
   #cachedTokens = 0;
-  #isOver = false;
 
   constructor(parts: TokenGenerationParts) {
-    const { request, tokenizer, model, signature } = parts;
+    super(new Responses(parts.model, parts.infer));
+    const { request, tokenizer, signature } = parts;
     this.#parts = parts;
-    this.#responses = new Responses(model, parts.infer);
     this.#scan = new StopScan(request.stop, request.includesStop);
     this.#stopIds = new Set(request.stopTokenIds);
     const keptIds = new Set(request.keptTokens.flatMap((token) => tokenizer.idOf(token) ?? []));
@@ -48,37 +47,12 @@ export class TokenGeneration implements TextGeneration {
     this.#scores = wantsScores ? new TokenScores(tokenizer, signature, request, parts.promptTokens) : undefined;
   }
 
-  async next(): Promise<TextChunk | undefined> {
-    while (!this.#isOver) {
-      const response = await this.#responses.next();
-      const chunk = response === undefined ? this.#finish("", NO_SCORES, "stop") : this.#read(response);
-      if (chunk !== undefined) {
-        if (this.#isOver) await this.#responses.return();
-        return chunk;
-      }
-    }
-    return undefined;
-  }
-
-  async deliver(take: TakeChunk): Promise<void> {
-    if (this.#isOver) return;
-    await this.#responses.deliver((response) => {
-      if (this.#isOver) return END;
-      const chunk = this.#read(response);
-      const behind = chunk === undefined ? undefined : take(chunk);
-      return this.#isOver && behind === undefined ? END : behind;
-    });
-    if (this.#isOver) await this.#responses.return();
-    else await take(this.#finish("", NO_SCORES, "stop"));
-  }
-
-  async return(): Promise<void> {
-    this.#isOver = true;
-    await this.#responses.return();
+  protected override end(): TextChunk {
+    return this.#finish("", NO_SCORES, "stop");
   }
 
   /** Undefined: nothing to show yet. */
-  #read(response: InferResponse): TextChunk | undefined {
+  protected override read(response: InferResponse): TextChunk | undefined {
     const all = this.#ids(response);
     const stopAt = this.#stopIds.size === 0 ? -1 : all.findIndex((id) => this.#stopIds.has(id));
     const ids = stopAt < 0 ? all : all.subarray(0, stopAt);
@@ -123,7 +97,7 @@ export class TokenGeneration implements TextGeneration {
   }
 
   #over(text: string, scores: readonly TokenScore[], reason: FinishReason, stopText?: string): TextChunk {
-    this.#isOver = true;
+    this.isOver = true;
     return { ...this.#chunk(text, scores, reason), stopText };
   }
 
