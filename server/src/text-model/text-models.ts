@@ -1,6 +1,6 @@
 /**
- * The room of text models: finds the model of a name, `base:adapter` included, and keeps what was read from its folders
- * as long as that load of the model serves.
+ * The room of text models: finds the model of a name, served names and `base:adapter` included, and keeps what was read
+ * from its folders as long as that load of the model serves.
  */
 import type { CreateChatFormat } from "../chat/chat-contract.ts";
 import type { ModelServer, ServedModel } from "../core/model-server.ts";
@@ -58,6 +58,24 @@ export class TextModels {
     return [...new Set(this.#server.index(true).map(({ name }) => name))];
   }
 
+  /**
+   * Names for lists of models, each with the model's own. Once a model has served names, lists show these alone, as
+   * vLLM's --served-model-name does; the others still answer by their own names.
+   */
+  listed(): readonly { readonly id: string; readonly name: string }[] {
+    const names = this.names();
+    const served = names.flatMap((name) => {
+      const [id] = this.#servedNames(name);
+      return id === undefined ? [] : [{ id, name }];
+    });
+    return served.length > 0 ? served : names.map((name) => ({ id: name, name }));
+  }
+
+  /** Whether a name is the model's own or one of its served names, without an adapter behind it. */
+  isNameOf(served: ServedModel, name: string): boolean {
+    return served.name === name || servedNames(served).includes(name);
+  }
+
   /** Tokenizer and further facts of any model, read once for each load. */
   assets(served: ServedModel): Promise<ModelAssets> {
     const known = this.#known.get(served.name);
@@ -80,13 +98,26 @@ export class TextModels {
   }
 
   #served(name: string): { readonly served: ServedModel; readonly adapter: string | undefined } {
-    const exact = this.#try(name);
+    const exact = this.#byAnyName(name);
     if (exact instanceof ServerError === false) return { served: exact, adapter: undefined };
     const colonAt = name.lastIndexOf(":");
-    const base = colonAt <= 0 ? exact : this.#try(name.slice(0, colonAt));
+    const base = colonAt <= 0 ? exact : this.#byAnyName(name.slice(0, colonAt));
     const adapter = name.slice(colonAt + 1);
     if (base instanceof ServerError || adapter === "" || !base.inputs.has("lora_name")) throw exact;
     return { served: base, adapter };
+  }
+
+  /** By its own name first. */
+  #byAnyName(name: string): ServedModel | ServerError {
+    const own = this.#try(name);
+    if (own instanceof ServerError === false) return own;
+    const renamed = this.names().find((each) => this.#servedNames(each).includes(name));
+    return renamed === undefined ? own : this.#try(renamed);
+  }
+
+  #servedNames(name: string): readonly string[] {
+    const served = this.#try(name);
+    return served instanceof ServerError ? [] : servedNames(served);
   }
 
   #try(name: string): ServedModel | ServerError {
@@ -96,6 +127,12 @@ export class TextModels {
       return ServerError.from(error);
     }
   }
+}
+
+/** The parameter `served_model_name`: further names of a model, the one for lists first. */
+function servedNames(served: ServedModel): readonly string[] {
+  const text = parameterText(served, "served_model_name") ?? "";
+  return text.split(",").flatMap((name) => (name.trim() === "" ? [] : [name.trim()]));
 }
 
 /** Names of the adapters in a model's `lora_adapters`: "name:folder,name:folder". */

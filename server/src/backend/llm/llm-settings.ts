@@ -88,6 +88,15 @@ const NOT_APPLICABLE = [
 /** These would change answers: a model that needs them should not be served as if it had them. */
 const NOT_SUPPORTED = ["encoder_model_path", "medusa_choices", "eagle_choices"];
 
+/** The APIs for text read these of the model's configuration. */
+const OF_TEXT_APIS = [
+  "served_model_name",
+  "chat_template",
+  "tool_format",
+  "reasoning_format",
+  "default_sampling",
+  "max_model_len",
+];
 /** These say nothing to this engine, or not always, and are in every configuration: not worth a line of the log. */
 const OF_EVERY_TEMPLATE = ["FORCE_CPU_ONLY_INPUT_TENSORS", "triton_backend", "num_draft_tokens"];
 
@@ -126,7 +135,7 @@ export function parseLlmSettings(
   noteGuides(reader);
   reader.noteUnused("not applicable on this device", NOT_APPLICABLE);
   reader.noteUnused("not supported, ignored", NOT_SUPPORTED);
-  reader.noteUnknown(OF_EVERY_TEMPLATE);
+  reader.noteUnknown([...OF_EVERY_TEMPLATE, ...OF_TEXT_APIS]);
   return { ...settings, notes: reader.notes(), cpuNotes: reader.cpuNotes() };
 }
 

@@ -61,7 +61,7 @@ export class ModelList {
 
   async all(): Promise<ModelPage> {
     const { models } = this.#context;
-    const lists = await Promise.all(models.names().map((name) => this.#tryObjects(name)));
+    const lists = await Promise.all(models.listed().map(({ id, name }) => this.#tryObjects(id, name)));
     const data = lists.flat();
     const ends = { first_id: data[0]?.id ?? null, last_id: data.at(-1)?.id ?? null };
     return { object: "list", data, has_more: false, ...ends };
@@ -70,9 +70,10 @@ export class ModelList {
   /** @throws ApiError model_not_found */
   async one(name: string): Promise<ModelObject> {
     const served = this.#find(name);
-    const [base] = await this.#objects(served);
+    const isItself = this.#context.models.isNameOf(served, name);
+    const [base] = await this.#objects(isItself ? name : served.name, served);
     if (base === undefined) throw unknownModel(name);
-    return served.name === name ? base : adapterOf(base, name);
+    return isItself ? base : adapterOf(base, name);
   }
 
   #find(name: string): ServedModel {
@@ -83,33 +84,33 @@ export class ModelList {
     }
   }
 
-  async #tryObjects(name: string): Promise<readonly ModelObject[]> {
+  async #tryObjects(id: string, name: string): Promise<readonly ModelObject[]> {
     try {
-      return await this.#objects(this.#context.server.model(name, ""));
+      return await this.#objects(id, this.#context.server.model(name, ""));
     } catch {
       return []; // unloaded meanwhile, or its files are broken: a request says why
     }
   }
 
   /** The model and its adapters; none for a model that no route serves. */
-  async #objects(served: ServedModel): Promise<readonly ModelObject[]> {
+  async #objects(id: string, served: ServedModel): Promise<readonly ModelObject[]> {
     const capabilities = await this.#capabilities(served);
     if (capabilities.length === 0) return [];
     const { contextLength } = await this.#context.models.assets(served);
     const base: ModelObject = {
-      id: served.name,
+      id,
       object: "model",
       created: this.#created,
       owned_by: "nereid",
       type: "model",
-      display_name: served.name,
+      display_name: id,
       created_at: new Date(this.#created * MS_PER_S).toISOString(),
       parent: null,
       root: served.name,
       capabilities,
       ...(contextLength === undefined ? {} : { max_model_len: contextLength }),
     };
-    return [base, ...adapterNames(served).map((adapter) => adapterOf(base, `${served.name}:${adapter}`))];
+    return [base, ...adapterNames(served).map((adapter) => adapterOf(base, `${id}:${adapter}`))];
   }
 
   async #capabilities(served: ServedModel): Promise<readonly Capability[]> {
