@@ -1,14 +1,12 @@
-/** The attention of a layer as a list of ops: projection, norms of heads, rotation, the cache, the windows. */
+/** The attention of a layer as a list of ops: norms of heads, rotation, the cache, the windows. */
 import { type RecordedSpan, recordAttention, recordSpans } from "../../../kernels/attention/attention.ggml.ts";
 import { type AttentionSequence, planAttention } from "../../../kernels/attention/attention-span.ts";
-import { recordLinear } from "../../../kernels/linear/linear.ggml.ts";
 import { recordRmsNormHeads } from "../../../kernels/rms-norm-heads/rms-norm-heads.ggml.ts";
 import { recordRope } from "../../../kernels/rope/rope.ggml.ts";
 import { recordStoreKv } from "../../../kernels/store-kv/store-kv.ggml.ts";
 import type { CpuGraph } from "../../device/cpu/cpu-graph.ts";
 import type { CpuTensor } from "../../device/cpu/cpu-tensor.ts";
 import type { DecoderModel, LayerCache } from "./decoder-model.ts";
-import type { LoraChanger } from "./lora.ts";
 
 /** Attention spans of each sequence's queries, for each window of a layer; recorded at the first use. */
 export class SpansByWindow {
@@ -48,23 +46,17 @@ export interface TokenPlaces {
   readonly hasAxes: boolean;
 }
 
-/** Projects and stores keys and values; gives the queries, first in rows of [numTokens, heads, headDim]. */
-export function recordKeysAndValues(
+/** Keys after their norms and rotation, and values as they are projected, to the slots of their tokens. */
+export function recordStored(
   graph: CpuGraph,
-  model: DecoderModel,
+  { config, caches }: DecoderModel,
   index: number,
-  normed: CpuTensor,
-  { places, slots, lora }: { readonly places: TokenPlaces; readonly slots: CpuTensor; readonly lora: LoraChanger },
-): CpuTensor {
-  const { numHeads, numKvHeads, headDim } = model.config;
-  const layer = expectAt(model.weights.layers, index);
-  const cache = expectAt(model.caches, index);
-  // In a row: [queries | keys | values].
-  const qkv = lora("qkv", normed, recordLinear(graph, { x: normed, ...layer.qkv }));
-  const qk = recordRotated(graph, model, index, qkv, places);
-  recordStoreKv(graph, { cache: cache.keys, source: qk, slots, column: numHeads * headDim });
+  { queries, qkv, slots }: { readonly queries: CpuTensor; readonly qkv: CpuTensor; readonly slots: CpuTensor },
+): void {
+  const { numHeads, numKvHeads, headDim } = config;
+  const cache = expectAt(caches, index);
+  recordStoreKv(graph, { cache: cache.keys, source: queries, slots, column: numHeads * headDim });
   recordStoreKv(graph, { cache: cache.values, source: qkv, slots, column: (numHeads + numKvHeads) * headDim });
-  return qk;
 }
 
 /** [numTokens, numHeads * headDim] */
@@ -88,8 +80,11 @@ export function recordLayerAttention(
   });
 }
 
-/** Queries and keys after their norms and rotation; what has neither keeps its place in the rows of `qkv`. */
-function recordRotated(
+/**
+ * Queries and keys after their norms and rotation, as rows of heads; without either they keep their places in the rows of
+ * `qkv`, which are [queries | keys | values].
+ */
+export function recordRotated(
   graph: CpuGraph,
   { config, weights, ropeMagnitudes }: DecoderModel,
   index: number,

@@ -54,8 +54,12 @@ export function placeAdapter(device: CpuDevice, { changes }: LoraAdapter): Adapt
   return { layers, close: () => buffer.close() };
 }
 
-/** Changes what a linear layer made of `x`; gives what comes next in its place. */
-export type LoraChanger = (linear: LoraLinear, x: CpuTensor, y: CpuTensor) => CpuTensor;
+/** A linear layer, whose rows are all tokens or those in `kept`, which must be the same at each call. */
+export interface AdaptedLinear {
+  readonly layer: number;
+  readonly linear: LoraLinear;
+  readonly kept: Int32Array | undefined;
+}
 
 /** The adapters of one step. Ids of rows enter the graph when a layer first asks, for unused inputs are errors. */
 export class StepAdapters {
@@ -71,16 +75,14 @@ export class StepAdapters {
     this.#adapters = adapters;
   }
 
-  /** For a layer whose rows are all tokens, or only those in `kept`, which must be the same at each call. */
-  changer(layer: number, kept?: Int32Array): LoraChanger {
-    return (linear, x, y) => {
-      let changed = y;
-      for (const { adapter, rows } of this.#groups(kept)) {
-        const parts = this.#adapters.get(adapter)?.layers.get(layer)?.get(linear);
-        if (parts !== undefined) changed = recordLora(this.#graph, { x, y: changed, rows: rows.get(), parts });
-      }
-      return changed;
-    };
+  /** Adds the terms of adapters to what the layer made of `x`; gives the result in place of `y`. */
+  change({ layer, linear, kept }: AdaptedLinear, x: CpuTensor, y: CpuTensor): CpuTensor {
+    let changed = y;
+    for (const { adapter, rows } of this.#groups(kept)) {
+      const parts = this.#adapters.get(adapter)?.layers.get(layer)?.get(linear);
+      if (parts !== undefined) changed = recordLora(this.#graph, { x, y: changed, rows: rows.get(), parts });
+    }
+    return changed;
   }
 
   #groups(kept: Int32Array | undefined): readonly RecordedGroup[] {

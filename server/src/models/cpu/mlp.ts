@@ -1,4 +1,4 @@
-/** The MLP of a layer as a list of ops: gated or not, for every token or chosen among experts. */
+/** The activation of an MLP, and a mixture of experts, as lists of ops. */
 import { recordAdd } from "../../../kernels/add/add.ggml.ts";
 import { recordExpertLinear } from "../../../kernels/expert-linear/expert-linear.ggml.ts";
 import { recordGateRows } from "../../../kernels/gate-rows/gate-rows.ggml.ts";
@@ -12,32 +12,9 @@ import type { CpuGraph } from "../../device/cpu/cpu-graph.ts";
 import type { CpuTensor } from "../../device/cpu/cpu-tensor.ts";
 import type { DecoderConfig } from "../config/decoder-config.ts";
 import type { ExpertWeights, Mlp } from "../weights/weight-plan.ts";
-import type { LoraChanger } from "./lora.ts";
 
-/** [numRows, hidden] */
-export function recordMlp(
-  graph: CpuGraph,
-  config: DecoderConfig,
-  weights: Mlp<CpuTensor> | ExpertWeights<CpuTensor>,
-  x: CpuTensor,
-  lora: LoraChanger,
-): CpuTensor {
-  return "router" in weights ? recordExperts(graph, config, weights, x) : recordDense(graph, config, weights, x, lora);
-}
-
-function recordDense(
-  graph: CpuGraph,
-  config: DecoderConfig,
-  mlp: Mlp<CpuTensor>,
-  x: CpuTensor,
-  lora: LoraChanger = (_linear, _x, y) => y,
-): CpuTensor {
-  const opened = lora("mlpIn", x, recordLinear(graph, { x, ...mlp.in }));
-  const active = recordActivation(graph, config, opened);
-  return lora("mlpOut", active, recordLinear(graph, { x: active, ...mlp.out }));
-}
-
-function recordActivation(graph: CpuGraph, { mlp }: DecoderConfig, x: CpuTensor): CpuTensor {
+/** Without a gate [numRows, width] as `x`; with one, half as wide: rows of `x` are [gate | up]. */
+export function recordActivation(graph: CpuGraph, { mlp }: DecoderConfig, x: CpuTensor): CpuTensor {
   if (mlp.activation === "silu") {
     if (mlp.isGated) return recordSiluMul(graph, { gateUp: x });
     throw new Error("silu without a gate: no architecture has it");
@@ -46,7 +23,8 @@ function recordActivation(graph: CpuGraph, { mlp }: DecoderConfig, x: CpuTensor)
   return mlp.isGated ? recordGeluMul(graph, { gateUp: x, form }) : recordGelu(graph, { x, form });
 }
 
-function recordExperts(
+/** [numRows, hidden] */
+export function recordExperts(
   graph: CpuGraph,
   config: DecoderConfig,
   weights: ExpertWeights<CpuTensor>,
@@ -64,4 +42,10 @@ function recordExperts(
   const gate = recordLinear(graph, { x, weight: weights.shared.gate });
   const shared = recordGateRows(graph, { x: recordDense(graph, config, weights.shared.mlp, x), gate });
   return recordAdd(graph, { a: mixed, b: shared });
+}
+
+/** The shared expert. */
+function recordDense(graph: CpuGraph, config: DecoderConfig, mlp: Mlp<CpuTensor>, x: CpuTensor): CpuTensor {
+  const opened = recordLinear(graph, { x, ...mlp.in });
+  return recordLinear(graph, { x: recordActivation(graph, config, opened), ...mlp.out });
 }

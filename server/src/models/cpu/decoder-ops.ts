@@ -1,0 +1,144 @@
+/** The operations of a decoder's pass on the CPU: each records nodes of a ggml graph. Fusions are recorded as their parts. */
+import { recordAdd } from "../../../kernels/add/add.ggml.ts";
+import { recordGatherRows } from "../../../kernels/gather-rows/gather-rows.ggml.ts";
+import { recordLayerNorm } from "../../../kernels/layer-norm/layer-norm.ggml.ts";
+import { recordLinear } from "../../../kernels/linear/linear.ggml.ts";
+import { recordReplaceRows } from "../../../kernels/replace-rows/replace-rows.ggml.ts";
+import { recordRmsNorm } from "../../../kernels/rms-norm/rms-norm.ggml.ts";
+import { POSITIONS_PER_TOKEN } from "../../../kernels/rope/rope.ggml.ts";
+import { recordScale } from "../../../kernels/scale/scale.ggml.ts";
+import { recordSoftCap } from "../../../kernels/soft-cap/soft-cap.ggml.ts";
+import type { CpuGraph } from "../../device/cpu/cpu-graph.ts";
+import type { CpuTensor } from "../../device/cpu/cpu-tensor.ts";
+import type { LoraLinear } from "../../formats/lora/lora-adapter.ts";
+import type { DecoderOps, NormedRows, NormStep } from "../decoder/decoder-ops.ts";
+import type { ExpertWeights, Linear, Norm } from "../weights/weight-plan.ts";
+import { recordLayerAttention, recordRotated, recordStored, SpansByWindow, type TokenPlaces } from "./attention.ts";
+import type { DecoderBatch, DecoderModel } from "./decoder-model.ts";
+import { StepAdapters } from "./lora.ts";
+import { recordActivation, recordExperts } from "./mlp.ts";
+
+type Step = NormStep<CpuTensor, CpuTensor>;
+type Normed = NormedRows<CpuTensor>;
+
+export class CpuDecoderOps implements DecoderOps<CpuTensor, CpuTensor> {
+  readonly logitRows: "none" | "some" | "all";
+  readonly #graph: CpuGraph;
+  readonly #model: DecoderModel;
+  readonly #batch: DecoderBatch;
+  readonly #places: TokenPlaces;
+  readonly #slots: CpuTensor;
+  readonly #spans: SpansByWindow;
+  readonly #adapters: StepAdapters;
+  /** Rows of the batch that are kept; undefined: all. */
+  #kept: Int32Array | undefined;
+
+  constructor(graph: CpuGraph, model: DecoderModel, batch: DecoderBatch) {
+    this.#graph = graph;
+    this.#model = model;
+    this.#batch = batch;
+    this.#places = recordPlaces(graph, batch);
+    this.#slots = graph.input("i32", [batch.tokenIds.length], batch.slots);
+    this.#spans = new SpansByWindow(graph, batch, model.caches);
+    this.#adapters = new StepAdapters(graph, batch.sequences, model.adapters);
+    this.logitRows = logitRowsOf(batch);
+  }
+
+  embed(): CpuTensor {
+    const graph = this.#graph;
+    const { config, weights } = this.#model;
+    const { tokenIds, embeddings } = this.#batch;
+    const ids = graph.input("i32", [tokenIds.length], tokenIds);
+    let x = recordGatherRows(graph, { table: weights.embedding, ids });
+    if (config.embeddingScale !== 1) x = recordScale(graph, { x, factor: config.embeddingScale });
+    if (embeddings !== undefined && embeddings.rows.length > 0) {
+      const { rows, values } = embeddings;
+      x = recordReplaceRows(graph, {
+        x,
+        rows: graph.input("i32", [rows.length], rows),
+        values: graph.input("f32", [rows.length, config.hiddenSize], values),
+      });
+    }
+    if (weights.positions === undefined) return x;
+    const { positions } = this.#places;
+    return recordAdd(graph, { a: x, b: recordGatherRows(graph, { table: weights.positions, ids: positions }) });
+  }
+
+  addNorm(residual: CpuTensor, { norm, branch, postNorm }: Step): Normed {
+    if (branch === undefined) return { residual, normed: this.#norm(norm, residual) };
+    const a = postNorm === undefined ? branch : this.#norm(postNorm, branch);
+    const sum = recordAdd(this.#graph, { a, b: residual });
+    return { residual: sum, normed: this.#norm(norm, sum) };
+  }
+
+  linear(layer: number, name: LoraLinear, weights: Linear<CpuTensor>, x: CpuTensor): CpuTensor {
+    const y = recordLinear(this.#graph, { x, ...weights });
+    return this.#adapters.change({ layer, linear: name, kept: this.#kept }, x, y);
+  }
+
+  rotateAndStore(layer: number, qkv: CpuTensor): CpuTensor {
+    const queries = recordRotated(this.#graph, this.#model, layer, qkv, this.#places);
+    recordStored(this.#graph, this.#model, layer, { queries, qkv, slots: this.#slots });
+    return queries;
+  }
+
+  attend(layer: number, queries: CpuTensor): CpuTensor {
+    return recordLayerAttention(this.#graph, this.#model, layer, queries, this.#spans);
+  }
+
+  /** Attention that nothing reads would leave inputs of the graph unused. */
+  fillCache(layer: number, qkv: CpuTensor): void {
+    this.rotateAndStore(layer, qkv);
+  }
+
+  keepRows(residual: CpuTensor, attended: CpuTensor): { readonly residual: CpuTensor; readonly attended: CpuTensor } {
+    const { logitRows } = this.#batch;
+    this.#kept = logitRows;
+    const ids = this.#graph.input("i32", [logitRows.length], logitRows);
+    const keep = (table: CpuTensor): CpuTensor => recordGatherRows(this.#graph, { table, ids });
+    return { residual: keep(residual), attended: keep(attended) };
+  }
+
+  gatedLinear(layer: number, weights: Linear<CpuTensor>, x: CpuTensor): CpuTensor {
+    return this.activate(this.linear(layer, "mlpIn", weights, x));
+  }
+
+  activate(x: CpuTensor): CpuTensor {
+    return recordActivation(this.#graph, this.#model.config, x);
+  }
+
+  experts(weights: ExpertWeights<CpuTensor>, x: CpuTensor): CpuTensor {
+    return recordExperts(this.#graph, this.#model.config, weights, x);
+  }
+
+  /** Attention first: (residual + attention) + MLP. */
+  joinBranches(residual: CpuTensor, attention: CpuTensor, mlp: CpuTensor, step: Step): Normed {
+    const sum = recordAdd(this.#graph, { a: attention, b: residual });
+    return this.addNorm(sum, { ...step, branch: mlp });
+  }
+
+  /** Logits of the rows that the walk gives: f32 [logitRows, vocab]. */
+  logits(normed: CpuTensor): CpuTensor {
+    const { config, weights } = this.#model;
+    const x = recordLinear(this.#graph, { x: normed, ...weights.output });
+    return config.logitSoftCap === undefined ? x : recordSoftCap(this.#graph, { x, cap: config.logitSoftCap });
+  }
+
+  #norm(weights: Norm<CpuTensor>, x: CpuTensor): CpuTensor {
+    const { kind, epsilon } = this.#model.config.norm;
+    if (kind === "layer") return recordLayerNorm(this.#graph, { x, ...weights, epsilon });
+    return recordRmsNorm(this.#graph, { x, weight: weights.weight, epsilon });
+  }
+}
+
+function recordPlaces(graph: CpuGraph, { axes, positions }: DecoderBatch): TokenPlaces {
+  if (axes === undefined) return { positions: graph.input("i32", [positions.length], positions), hasAxes: false };
+  const lists = new Int32Array(POSITIONS_PER_TOKEN * positions.length); // the op takes a fourth
+  lists.set(axes);
+  return { positions: graph.input("i32", [lists.length], lists), hasAxes: true };
+}
+
+function logitRowsOf({ tokenIds, logitRows }: DecoderBatch): CpuDecoderOps["logitRows"] {
+  if (logitRows.length === 0) return "none";
+  return logitRows.length === tokenIds.length && logitRows.every((row, i) => row === i) ? "all" : "some";
+}
