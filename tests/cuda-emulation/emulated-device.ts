@@ -28,6 +28,8 @@ export interface EmulationOptions {
   readonly exclusive?: Exclusive | undefined;
 }
 
+const MAX_ARGS = 64;
+
 interface EmulatedKernel extends KernelHandle {
   /** Kinds of its parameters, a letter each. */
   readonly kinds: string;
@@ -42,6 +44,9 @@ export class EmulatedDevice implements CudaCheckContext, KernelStream {
   readonly #exclusive: Exclusive;
   readonly #memory: GuardedMemory = new GuardedMemory();
   readonly #kernels = new Map<string, EmulatedKernel>();
+  /** Arguments of a launch. Held here: memory whose address alone is passed on could be collected meanwhile. */
+  readonly #cells = new DataView(new ArrayBuffer(8 * MAX_ARGS));
+  readonly #cellsAddress = addressOf(this.#cells);
   #numLaunches = 0;
 
   constructor(options: EmulationOptions) {
@@ -75,9 +80,9 @@ export class EmulatedDevice implements CudaCheckContext, KernelStream {
     const given = args.map(kindOf).join("");
     if (given !== kinds) throw new Error(`${spec.name}: has parameters ${kinds}, was launched with ${given}`);
     this.#numLaunches += 1;
-    const cells = cellsOf(args);
-    const base = addressOf(cells);
-    const pointers = BigUint64Array.from(args, (_, i) => base + BigInt(8 * i));
+    if (args.length > MAX_ARGS) throw new Error(`${spec.name}: more than ${MAX_ARGS} arguments`);
+    writeCells(args, this.#cells);
+    const pointers = BigUint64Array.from(args, (_, i) => this.#cellsAddress + BigInt(8 * i));
     const seed = this.#options.seed * 1000 + this.#numLaunches;
     const fault = this.#exclusive(() => launch(Uint32Array.of(...grid, ...block, sharedBytes, seed), pointers));
     if (fault !== null) throw new Error(`${spec.name}: ${fault}`);
@@ -123,14 +128,11 @@ function kindOf(arg: KernelArg): string {
 }
 
 /** Eight bytes each. */
-function cellsOf(args: readonly KernelArg[]): DataView {
-  // A launch without arguments has an address too.
-  const cells = new DataView(new ArrayBuffer(8 * args.length + 8));
+function writeCells(args: readonly KernelArg[], cells: DataView): void {
   args.forEach((arg, i) => {
     if ("ptr" in arg) cells.setBigUint64(8 * i, arg.ptr, true);
     else if ("i32" in arg) cells.setInt32(8 * i, arg.i32, true);
     else if ("f32" in arg) cells.setFloat32(8 * i, arg.f32, true);
     else if ("i64" in arg) cells.setBigInt64(8 * i, arg.i64, true);
   });
-  return cells;
 }
