@@ -6,13 +6,7 @@
 import type { GenerateRequest } from "../../server/src/engine/request/generate.ts";
 import type { Sequence } from "../../server/src/engine/request/sequence.ts";
 import { Sampler } from "../../server/src/engine/sample/sampler.ts";
-import type {
-  ChosenTokens,
-  PartlyChosenTokens,
-  StepInput,
-  StepRunner,
-  TokenChoice,
-} from "../../server/src/engine/step-runner.ts";
+import type { ChosenTokens, StepInput, StepRunner, TokenChoice } from "../../server/src/engine/step-runner.ts";
 import { HashRunner, type HashRunnerOptions } from "./hash-runner.ts";
 
 const PLAIN = { noRepeatNgramSize: 0, minTokens: 0 };
@@ -20,7 +14,7 @@ const PLAIN = { noRepeatNgramSize: 0, minTokens: 0 };
 export class ChoosingRunner extends HashRunner implements StepRunner {
   readonly stepsAhead: boolean;
   numChosen = 0;
-  /** Rows that were not chosen for, beside some that were. */
+  /** Rows that were not chosen for. */
   numSeen = 0;
   /** Steps that were begun while another ran. */
   numAhead = 0;
@@ -39,25 +33,14 @@ export class ChoosingRunner extends HashRunner implements StepRunner {
     return super.run(input);
   }
 
-  choose(input: StepInput, choices: readonly TokenChoice[]): Promise<ChosenTokens> {
+  choose(input: StepInput, choices: readonly (TokenChoice | undefined)[]): Promise<ChosenTokens> {
     if (this.#numUnderWay >= (this.stepsAhead ? 2 : 1)) throw new Error("too many steps are under way");
     this.numAhead += this.#numUnderWay;
     this.#numUnderWay += 1;
     const chosen = this.#chooseBehind(this.#last, copyOf(input), choices);
-    this.#last = chosen;
-    chosen.catch(() => undefined);
-    return chosen.then((tokens) => ({ tokens, logProbs: new Float32Array(tokens.length).fill(-1) }));
-  }
-
-  async chooseSome(input: StepInput, choices: readonly (TokenChoice | undefined)[]): Promise<PartlyChosenTokens> {
-    const logits = await this.run(input);
-    const rowOf = (row: number): Float32Array => logits.subarray(row * this.vocabSize, (row + 1) * this.vocabSize);
-    const tokens = choices.map((choice, row) => (choice === undefined ? -1 : this.#sample(rowOf(row), choice)));
-    const seen = choices.flatMap((choice, row) => (choice === undefined ? [...rowOf(row)] : []));
-    this.numChosen += choices.length - seen.length / this.vocabSize;
-    this.numSeen += seen.length / this.vocabSize;
-    const logProbs = new Float32Array(tokens.length).fill(-1);
-    return { tokens: Int32Array.from(tokens), logProbs, logits: Float32Array.from(seen) };
+    this.#last = chosen.then(({ tokens }) => tokens);
+    this.#last.catch(() => undefined);
+    return chosen;
   }
 
   #sample(row: Float32Array, choice: TokenChoice): number {
@@ -72,23 +55,28 @@ export class ChoosingRunner extends HashRunner implements StepRunner {
   async #chooseBehind(
     last: Promise<Int32Array>,
     input: StepInput,
-    choices: readonly TokenChoice[],
-  ): Promise<Int32Array> {
+    choices: readonly (TokenChoice | undefined)[],
+  ): Promise<ChosenTokens> {
     const before = await last;
     // Longer than the engine takes to come back with another step.
     if (this.stepsAhead)
       for (let turn = 0; turn < 3; turn++) await new Promise<void>((resolve) => setImmediate(resolve));
     input.carried?.forEach((row, i) => {
       if (row >= before.length) throw new Error(`token ${i} is carried from row ${row} of ${before.length}`);
+      if (row >= 0 && (before[row] ?? -1) < 0)
+        throw new Error(`token ${i} is carried from row ${row}: not chosen there`);
       if (row >= 0) input.tokenIds[i] = before[row] ?? 0;
     });
     const logits = await super.run(input);
-    const tokens = choices.map((choice, row) =>
-      this.#sample(logits.subarray(row * this.vocabSize, (row + 1) * this.vocabSize), choice),
-    );
-    this.numChosen += tokens.length;
+    const rowOf = (row: number): Float32Array => logits.subarray(row * this.vocabSize, (row + 1) * this.vocabSize);
+    const tokens = choices.map((choice, row) => (choice === undefined ? -1 : this.#sample(rowOf(row), choice)));
+    const seen = choices.flatMap((choice, row) => (choice === undefined ? [...rowOf(row)] : []));
+    const numSeen = seen.length / this.vocabSize;
+    this.numSeen += numSeen;
+    this.numChosen += choices.length - numSeen;
     this.#numUnderWay -= 1;
-    return Int32Array.from(tokens);
+    const logProbs = new Float32Array(tokens.length).fill(-1);
+    return { tokens: Int32Array.from(tokens), logProbs, logits: Float32Array.from(seen) };
   }
 }
 

@@ -149,18 +149,28 @@ for (const seed of [1, 2, 3]) {
   });
 }
 
-/** Ends of every kind, sampled and greedy, and now and then a request whose rules need each token before the next step. */
+/** Rules that need each token before the next is chosen. */
+const RULES: readonly Partial<GenerateRequest>[] = [
+  { repetitionPenalty: 1.3 },
+  { temperature: 1, topP: 0.9, topPDecay: 0.8, topPMin: 0.2 },
+  { badWords: [Int32Array.of(3, 5), Int32Array.of(7)] },
+  { noRepeatNgramSize: 2 },
+  { topLogProbs: 2, logProbs: true },
+];
+
+/** Ends of every kind, sampled and greedy; now and then rules that need each token, or several rows of a step. */
 function drawAheadRequest(draw: Draw, index: number): GenerateRequest {
   const { contextLogits, beamWidth, ...request } = drawRequest(draw, index);
-  const isBound = draw(20) === 0;
+  const isManyRowed = draw(20) === 0;
   return {
     ...request,
-    contextLogits: isBound && contextLogits,
-    beamWidth: isBound ? beamWidth : 1,
-    repetitionPenalty: isBound ? 1.3 : 1,
+    contextLogits: isManyRowed && contextLogits,
+    beamWidth: isManyRowed ? beamWidth : 1,
+    repetitionPenalty: 1,
     logProbs: draw(3) === 0,
     endIds: draw(2) === 0 ? Int32Array.of(draw(8), draw(64)) : request.endIds,
     stopWords: draw(3) === 0 ? [Int32Array.of(draw(8)), Int32Array.of(draw(64), draw(64))] : [],
+    ...(isManyRowed || draw(3) > 0 ? {} : RULES[draw(RULES.length)]),
   };
 }
 
@@ -168,7 +178,7 @@ for (const seed of [4, 5, 6]) {
   test(`engines that plan a step while another runs give each request what it gets alone (seed ${seed})`, async () => {
     let draws = 0;
     const draw: Draw = (below) => Math.floor(uniformAt(seed, 13, draws++) * below);
-    const totals = { preemptions: 0, ahead: 0, onboarded: 0 };
+    const totals = { preemptions: 0, ahead: 0, onboarded: 0, seen: 0 };
     for (let i = 0; i < RUNS_PER_SEED; i++) {
       const options = drawRunner(draw);
       const config = { ...drawConfig(draw), speculation: DEFAULT_ENGINE_CONFIG.speculation };
@@ -196,6 +206,7 @@ for (const seed of [4, 5, 6]) {
       totals.preemptions += preemptions;
       totals.onboarded += kvBlocksOnboarded;
       totals.ahead += runners[0]?.numAhead ?? 0;
+      totals.seen += runners[0]?.numSeen ?? 0;
       await engine.close();
       await alone.close();
     }

@@ -10,31 +10,28 @@ import { countIdle, countRequests, countStep, countTokens, type EngineStats, fir
 import { longestSequence } from "./kv/window-blocks.ts";
 import { ChunkQueue } from "./plan/chunk-queue.ts";
 import { LogitsBudget } from "./plan/logits-budget.ts";
-import { sequenceRows } from "./plan/sequence-rows.ts";
+import { type PartlyChosen, sequenceRows } from "./plan/sequence-rows.ts";
 import { StepBatch } from "./plan/step-batch.ts";
 import type { StepPlan } from "./plan/step-plan.ts";
 import { StepPlanner } from "./plan/step-planner.ts";
-import { StepsInFlight } from "./plan/steps-in-flight.ts";
+import { StepsInFlight, type StepTakers } from "./plan/steps-in-flight.ts";
 import { TokenStep } from "./plan/token-step.ts";
 import { admitRequest, checkQueue } from "./request/admit-request.ts";
 import { checkRequest, logitsBytes, type RequestLimits } from "./request/check-request.ts";
 import type { FinishReason, GeneratedChunk, GenerateRequest, Generator } from "./request/generate.ts";
 import { prepareSequence } from "./request/prepare-sequence.ts";
 import type { Sequence, SequenceGroup, SequenceSink } from "./request/sequence.ts";
-import { canPlanAhead, isEveryChosen, tokenChoices } from "./sample/token-choices.ts";
+import { givesOneRow, isFree, tokenChoices } from "./sample/token-choices.ts";
 import { createDrafters } from "./speculation/create-drafters.ts";
 import type { Drafter } from "./speculation/drafter.ts";
-import type { ChosenTokens, StepInput, StepRunner, TokenChoice } from "./step-runner.ts";
+import type { StepRunner } from "./step-runner.ts";
 
 /** Called by the loop with everything of a step handed to the sinks, before the next one is waited for. Must not throw. */
 export type TurnListener = () => void;
 
-interface PartlyChosen {
-  readonly choices: readonly (TokenChoice | undefined)[];
-  readonly chosen: ChosenTokens;
+async function guidesReady({ sequences }: StepPlan): Promise<void> {
+  for (const { guide } of sequences) if (guide?.pending !== undefined) await guide.pending;
 }
-
-const NOTHING_CHOSEN: ChosenTokens = { tokens: new Int32Array(0), logProbs: new Float32Array(0) };
 
 export class LlmEngine implements Generator {
   readonly limits: RequestLimits;
@@ -50,8 +47,8 @@ export class LlmEngine implements Generator {
   /** Sequences whose guide or adapter is being prepared: the planner does not know them yet. */
   readonly #preparing = new Set<Sequence>();
   readonly #logits = new LogitsBudget();
-  /** Requests whose tokens decide about the step after: none is planned ahead while there are any. */
-  readonly #bound = new Set<Sequence>();
+  /** Sequences that may give several rows of logits in a step: none is planned ahead while one does. */
+  readonly #manyRowed = new Set<Sequence>();
   readonly #inFlight: StepsInFlight;
   /** Beam searches whose beams have all offered their scores in this step. */
   readonly #complete: SequenceGroup[] = [];
@@ -74,7 +71,7 @@ export class LlmEngine implements Generator {
     this.#config = config;
     const rules = { ...config, blockSize, window: runner.window };
     this.#planner = new StepPlanner({ ...rules, numBlocks, numHostBlocks: runner.numHostBlocks ?? 0 });
-    this.#inFlight = new StepsInFlight(this.#planner);
+    this.#inFlight = new StepsInFlight(this.#planner, vocabSize, isFree);
     this.#batch = new StepBatch(runner);
     this.#tokenStep = new TokenStep(vocabSize);
     this.#services = services;
@@ -125,7 +122,7 @@ export class LlmEngine implements Generator {
   }
 
   #start(sequence: Sequence): void {
-    if (!canPlanAhead(sequence)) this.#bound.add(sequence);
+    if (!givesOneRow(sequence)) this.#manyRowed.add(sequence);
     this.#planner.add(sequence);
     this.#wake();
   }
@@ -203,9 +200,11 @@ export class LlmEngine implements Generator {
     return this.#isRunning;
   }
 
-  /** The next step may be planned while one runs, for its tokens decide about nothing but themselves. */
+  /** The next step may be planned while one runs: sequences whose token it needs to know sit it out. */
   get #mayRunAhead(): boolean {
-    return this.#runner.stepsAhead === true && this.#bound.size === 0 && this.#drafters.length === 0;
+    if (this.#runner.stepsAhead !== true || this.#drafters.length > 0) return false;
+    for (const sequence of this.#manyRowed) if (!givesOneRow(sequence)) return false;
+    return true;
   }
 
   /** With all that is under way settled, or with one step under way that this one runs behind. */
@@ -218,15 +217,21 @@ export class LlmEngine implements Generator {
     }
     countStep(this.#stats, plan);
     this.#onTurn();
-    const choices = this.#runner.choose === undefined ? [undefined] : tokenChoices(plan, this.#batch.promptRows);
-    const chosen = isEveryChosen(choices) ? this.#runner.choose?.(input, choices) : undefined;
-    if (chosen === undefined) return await this.#runForLogits(plan, input, choices, start);
-    this.#inFlight.add(plan, chosen, start);
+    const choices = tokenChoices(plan, this.#batch.promptRows);
+    const isPlain = plan.sequences.every(givesOneRow);
+    const mayChoose =
+      (isPlain || choices.some(Boolean)) && choices.length <= (this.#runner.maxChoices ?? choices.length);
+    const chosen = mayChoose ? this.#runner.choose?.(input, choices) : undefined;
+    if (chosen === undefined || !isPlain) {
+      const partly = chosen === undefined ? undefined : { choices, chosen: await chosen };
+      return await this.#takeRows(plan, partly?.chosen.logits ?? (await this.#runner.run(input)), start, partly);
+    }
+    this.#inFlight.add(plan, choices, chosen, start);
     if (this.#inFlight.count > 1 || !this.#mayRunAhead) await this.#settle();
   }
 
   async #settle(): Promise<void> {
-    this.#countTime(await this.#inFlight.settle(this.#nowNs, this.#takeChosen));
+    this.#countTime(await this.#inFlight.settle(this.#nowNs, this.#takers));
     this.#onTurn();
   }
 
@@ -235,50 +240,40 @@ export class LlmEngine implements Generator {
     this.#stats.totalStepMs += this.#stats.lastStepMs;
   }
 
-  /** The device chooses for the rows that nobody has to see, where it can. */
-  async #runForLogits(
-    plan: StepPlan,
-    input: StepInput,
-    choices: PartlyChosen["choices"],
-    start: number,
-  ): Promise<void> {
-    const isPartly = choices.some((choice) => choice !== undefined);
-    const chosen = isPartly ? await this.#runner.chooseSome?.(input, choices) : undefined;
-    const logits = chosen?.logits ?? (await this.#runner.run(input));
-    for (const { guide } of plan.sequences) if (guide?.pending !== undefined) await guide.pending;
-    this.#applyLogits(plan, logits, this.#nowNs(), chosen && { choices, chosen });
-    this.#countTime(this.#nowNs() - start);
-  }
-
   /** @param partly the tokens that the device chose; `logits` then holds the other rows alone */
-  #applyLogits(plan: StepPlan, logits: Float32Array, now: number, partly?: PartlyChosen): void {
+  async #takeRows(plan: StepPlan, logits: Float32Array, start: number, partly?: PartlyChosen): Promise<void> {
+    await guidesReady(plan);
+    const now = this.#nowNs();
     const { vocabSize } = this.#runner;
     const rowsFrom = (row: number, count: number): Float32Array =>
       logits.subarray(row * vocabSize, (row + count) * vocabSize);
-    for (const rows of sequenceRows(plan, this.#batch.promptRows, partly?.choices)) {
-      const { sequence, numPromptRows, numDrafts, lastRow, chosenAt } = rows;
+    for (const rows of sequenceRows(plan, this.#batch.promptRows, partly)) {
+      const { sequence, numPromptRows, numDrafts, lastRow, chosen } = rows;
       this.#planner.computed(sequence, rows.numComputed);
       const prompt = rowsFrom(rows.firstPromptRow, numPromptRows);
       if (numPromptRows > 0) this.#tokenStep.takePrompt(sequence, prompt, numPromptRows);
       if (lastRow === undefined || sequence.cancelled) continue;
-      const { tokens, logProbs } = partly?.chosen ?? NOTHING_CHOSEN;
-      if (chosenAt === undefined) this.#takeRows(sequence, rowsFrom(lastRow, 1 + numDrafts), numDrafts, now);
-      else this.#takeChosen(sequence, tokens[chosenAt] ?? -1, logProbs[chosenAt] ?? 0, now);
+      if (chosen === undefined) this.#verify(sequence, rowsFrom(lastRow, 1 + numDrafts), numDrafts, now);
+      else this.#takers.token(sequence, chosen.token, chosen.logProb, now);
     }
     // Beams change places once nothing of this step looks at them any more.
     for (const group of this.#complete) this.#advance(group, now);
     this.#complete.length = 0;
+    this.#countTime(this.#nowNs() - start);
   }
 
-  /** No logits have been asked for and no beams searched in this step. */
-  #takeChosen = (sequence: Sequence, token: number, logProb: number, now: number): void => {
-    try {
-      const reason = this.#tokenStep.takeChosen(sequence, token, logProb, now);
-      if (reason !== undefined) this.#finish(sequence, reason);
-      sequence.pace.record(0, 0);
-    } catch (error) {
-      this.#failOne(sequence, error);
-    }
+  /** For sequences that give one row at most. */
+  readonly #takers: StepTakers = {
+    token: (sequence, token, logProb, now) => {
+      try {
+        const reason = this.#tokenStep.takeChosen(sequence, token, logProb, now);
+        if (reason !== undefined) this.#finish(sequence, reason);
+        sequence.pace.record(0, 0);
+      } catch (error) {
+        this.#failOne(sequence, error);
+      }
+    },
+    row: (sequence, row, now) => this.#verify(sequence, row, 0, now),
   };
 
   /** True while the sequence goes on with a token more. */
@@ -302,7 +297,7 @@ export class LlmEngine implements Generator {
    * The row after the last token, and one after each draft. A row counts as long as the tokens chosen so far are the
    * drafts before it: it is then the row that a step of its own would have given.
    */
-  #takeRows(sequence: Sequence, rows: Float32Array, numDrafts: number, now: number): void {
+  #verify(sequence: Sequence, rows: Float32Array, numDrafts: number, now: number): void {
     const { vocabSize } = this.#runner;
     const { numDrafted, numAccepted } = sequence;
     for (let i = 0; i <= numDrafts; i++) {
@@ -343,7 +338,7 @@ export class LlmEngine implements Generator {
 
   #giveBack(sequence: Sequence): void {
     this.#logits.giveBack(sequence);
-    this.#bound.delete(sequence);
+    this.#manyRowed.delete(sequence);
     const { adapter } = sequence;
     sequence.isOver = true;
     sequence.adapter = undefined;

@@ -90,15 +90,11 @@ export const MAX_BANNED_TOKENS = 8;
 
 /** Valid until the next step; where a step may be begun behind another, until the one after that. */
 export interface ChosenTokens {
-  /** -1: the row holds no number to choose by. */
+  /** -1: the row holds no number to choose by, or had no choice. */
   readonly tokens: Int32Array;
   /** Log-probability of each token under the model's own distribution. */
   readonly logProbs: Float32Array;
-}
-
-/** Tokens of the rows that were to be chosen, -1 for the others, whose logits are there instead. */
-export interface PartlyChosenTokens extends ChosenTokens {
-  /** [rows without a choice, vocabSize], in their order; valid until the next step. */
+  /** [rows without a choice, vocabSize], in their order. */
   readonly logits: Float32Array;
 }
 
@@ -133,16 +129,14 @@ export interface StepRunner {
   run(input: StepInput): Promise<Float32Array>;
   /**
    * The same step, with a token chosen for each row of `logitRows` where the logits are. Absent: the runner gives logits
-   * only. The choice is that of the engine's own sampler but for the rounding of the logits.
+   * only. The choice is that of the engine's own sampler but for the rounding of the logits. Rows without a choice give
+   * their logits: a request that wants them costs the others no copy of theirs.
    */
-  readonly choose?: ((input: StepInput, choices: readonly TokenChoice[]) => Promise<ChosenTokens>) | undefined;
-  /**
-   * As `choose`, where some rows must be seen: undefined for those. One request with logits processors then costs the others
-   * no copy of their logits. Not while a step is under way. Absent: all rows are chosen, or all are seen.
-   */
-  readonly chooseSome?:
-    | ((input: StepInput, choices: readonly (TokenChoice | undefined)[]) => Promise<PartlyChosenTokens>)
+  readonly choose?:
+    | ((input: StepInput, choices: readonly (TokenChoice | undefined)[]) => Promise<ChosenTokens>)
     | undefined;
+  /** Rows of logits that a step with choices may want; absent: any number. */
+  readonly maxChoices?: number | undefined;
   /**
    * `choose` may be called once more before its promise has settled: that step runs behind the first and may compute tokens
    * which that one chooses. The arrays of its input are free again when `choose` returns.

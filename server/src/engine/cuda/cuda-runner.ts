@@ -5,7 +5,6 @@
 import type { CudaDevice } from "../../device/cuda/cuda-device.ts";
 import { CudaGraph } from "../../device/cuda/cuda-graph.ts";
 import type { CudaBuffer, PinnedBuffer } from "../../device/cuda/cuda-memory.ts";
-import type { CudaEvent } from "../../device/cuda/cuda-stream.ts";
 import { CublasLtGemms, gemmRows } from "../../device/cuda/dense-gemm.ts";
 import { CudaTimer } from "../../device/cuda/measure-algorithms.ts";
 import { hasThreeAxes } from "../../models/config/rope-axes.ts";
@@ -21,12 +20,12 @@ import { layOutStep, packStep, type StepSizes } from "../../models/cuda/step-lay
 import type { AdapterShares } from "../../models/shard/rank-lora.ts";
 import { checkStep, type StepLimits } from "../plan/check-step.ts";
 import { checkAdapters } from "../request/check-adapters.ts";
-import type { ChosenTokens, PartlyChosenTokens, StepInput, StepRunner, TokenChoice } from "../step-runner.ts";
+import type { ChosenTokens, StepInput, StepRunner, TokenChoice } from "../step-runner.ts";
 import { CudaAdapters, type PlacedAdapter } from "./adapters.ts";
 import { HostKvCache } from "./host-kv-cache.ts";
-import { SeenLogits } from "./seen-logits.ts";
 import type { CudaDecoder } from "./setup.ts";
 import { adapterSizes, packAdapters, planStepAdapters, type StepAdapters } from "./step-adapters.ts";
+import { StepSlot } from "./step-slot.ts";
 import { countQueries, isDecodeStep, keepsRows, packChoices, storedValues } from "./step-values.ts";
 
 /** Time of the steps so far, by phase. */
@@ -63,13 +62,7 @@ interface StepNumbersMemory {
   readonly buffer: CudaBuffer;
 }
 
-/** Memory that belongs to one step in flight. */
-interface StepSlot {
-  readonly begun: CudaEvent;
-  readonly done: CudaEvent;
-  /** Tokens, then log-probabilities. */
-  readonly chosen: PinnedBuffer;
-}
+type Choices = readonly (TokenChoice | undefined)[];
 
 /** A tile of rows with an adapter has an address and 8 rows; of recorded steps, which round up, each row has one. */
 const WORDS_OF_TILE = 12;
@@ -91,7 +84,7 @@ export class DecoderCudaRunner implements StepRunner, StepLimits {
   readonly maxPositions: number;
   readonly eosTokenIds: readonly number[];
   readonly choose: StepRunner["choose"];
-  readonly chooseSome: StepRunner["chooseSome"];
+  readonly maxChoices: number;
   readonly stepsAhead = true;
   readonly timings: CudaStepTimings = { numSteps: 0, hostMs: 0, waitMs: 0, numBehind: 0, idleMs: 0 };
   readonly adapters: CudaAdapters | undefined;
@@ -105,7 +98,6 @@ export class DecoderCudaRunner implements StepRunner, StepLimits {
   readonly #timer: CudaTimer;
   readonly #graphs = new Map<string, CudaGraph>();
   #numbers: StepNumbersMemory | undefined;
-  readonly #logits: SeenLogits;
   readonly #slots: readonly StepSlot[];
   #nextSlot = 0;
   #numUnderWay = 0;
@@ -134,26 +126,21 @@ export class DecoderCudaRunner implements StepRunner, StepLimits {
     this.adapters = loraTargets && new CudaAdapters(device, loraTargets, model.type, config.numLayers);
     this.adapterShares = decoder.adapterShares;
     this.#decoder = decoder;
-    this.#logits = new SeenLogits(device, decoder.memory.logits, config.vocabSize);
     this.#bounds = bounds;
     this.#timer = new CudaTimer(device);
     this.gemms = new CublasLtGemms(device, this.#timer, bounds.isDeterministic);
-    this.#slots = Array.from({ length: NUM_SLOTS }, () => ({
-      begun: device.event(true),
-      done: device.event(true),
-      chosen: device.pin(8 * bounds.maxLogitRows),
-    }));
+    const { logits } = decoder.memory;
+    const shape = { logits, vocabSize: config.vocabSize, maxLogitRows: bounds.maxLogitRows };
+    this.#slots = Array.from({ length: NUM_SLOTS }, () => new StepSlot(device, shape));
     const isChoosing = config.vocabSize % CHOICE_VOCABULARY_STEP === 0 && bounds.isDeterministic !== true;
     this.choose = isChoosing ? (input, choices): Promise<ChosenTokens> => this.#choose(input, choices) : undefined;
-    this.chooseSome = isChoosing
-      ? (input, choices): Promise<PartlyChosenTokens> => this.#chooseSome(input, choices)
-      : undefined;
+    this.maxChoices = bounds.maxLogitRows;
   }
 
   async run(input: StepInput): Promise<Float32Array> {
     if (this.#numUnderWay > 0) throw new Error(ONE_AT_A_TIME);
-    await this.#begin(input, undefined);
-    return this.#logits.rows(input.logitRows.length);
+    const { logits } = await this.#begin(input, undefined);
+    return logits.rows(input.logitRows.length);
   }
 
   close(): Promise<void> {
@@ -176,7 +163,7 @@ export class DecoderCudaRunner implements StepRunner, StepLimits {
     return this.#graphs.size;
   }
 
-  async #choose(input: StepInput, choices: readonly (TokenChoice | undefined)[]): Promise<ChosenTokens> {
+  async #choose(input: StepInput, choices: Choices): Promise<ChosenTokens> {
     const count = choices.length;
     if (count !== input.logitRows.length || count > this.#bounds.maxLogitRows) {
       throw new Error(`step: expected a choice for each of ${input.logitRows.length} rows, got ${count}`);
@@ -184,19 +171,18 @@ export class DecoderCudaRunner implements StepRunner, StepLimits {
     const step = this.#begin(input, choices);
     // Behind the tokens of all rows, those that only make up the number included.
     const first = this.#numChosen;
-    const { buffer, byteOffset } = (await step).chosen.bytes;
+    const { chosen, logits } = await step;
+    const { buffer, byteOffset } = chosen.bytes;
     const [tokens, logProbs] = [new Int32Array(buffer, byteOffset), new Float32Array(buffer, byteOffset)];
-    return { tokens: tokens.subarray(0, count), logProbs: logProbs.subarray(first, first + count) };
-  }
-
-  async #chooseSome(input: StepInput, choices: readonly (TokenChoice | undefined)[]): Promise<PartlyChosenTokens> {
-    if (this.#numUnderWay > 0) throw new Error(ONE_AT_A_TIME);
-    const chosen = await this.#choose(input, choices);
-    return { ...chosen, logits: this.#logits.rows(choices.filter((choice) => choice === undefined).length) };
+    return {
+      tokens: tokens.subarray(0, count),
+      logProbs: logProbs.subarray(first, first + count),
+      logits: logits.rows(choices.filter((choice) => choice === undefined).length),
+    };
   }
 
   /** Enqueues the step before it returns; settles when the device has done it. */
-  #begin(input: StepInput, choices: readonly (TokenChoice | undefined)[] | undefined): Promise<StepSlot> {
+  #begin(input: StepInput, choices: Choices | undefined): Promise<StepSlot> {
     if (this.#closing !== undefined) throw new Error("the step runner is closed");
     const slot = this.#slots[this.#nextSlot];
     if (this.#numUnderWay >= MAX_UNDER_WAY || slot === undefined) throw new Error("too many steps are running");
@@ -228,15 +214,15 @@ export class DecoderCudaRunner implements StepRunner, StepLimits {
     return slot;
   }
 
-  #enqueue(input: StepInput, choices: readonly (TokenChoice | undefined)[] | undefined, slot: StepSlot): void {
+  #enqueue(input: StepInput, choices: Choices | undefined, slot: StepSlot): void {
     checkStep(input, this);
     this.#checkBounds(input);
     slot.begun.record(this.device.stream);
     this.#numChosen = 0;
     if (input.blockCopies !== undefined) this.#hostKvCache.copy(input.blockCopies);
     if (input.tokenIds.length > 0) {
-      if (this.#bounds.usesGraphs && isDecodeStep(input)) this.#enqueueDecode(input, choices);
-      else this.#enqueueAny(input, choices);
+      if (this.#bounds.usesGraphs && isDecodeStep(input)) this.#enqueueDecode(input, choices, slot);
+      else this.#enqueueAny(input, choices, slot);
     }
     if (this.#numChosen > 0) {
       this.device.stream.copyToHost(slot.chosen.address, this.#decoder.memory.chosen, 8 * this.#numChosen);
@@ -245,7 +231,7 @@ export class DecoderCudaRunner implements StepRunner, StepLimits {
   }
 
   /** Sizes are rounded up, so that few graphs serve all steps. The first step of a size runs before it is recorded. */
-  #enqueueDecode(input: StepInput, choices: readonly (TokenChoice | undefined)[] | undefined): void {
+  #enqueueDecode(input: StepInput, choices: Choices | undefined, slot: StepSlot): void {
     const rows = gemmRows(input.tokenIds.length);
     const maxBlocks = 2 ** Math.ceil(Math.log2(Math.max(MIN_BLOCKS, this.#neededBlocks(input))));
     const numChoices = choices === undefined ? 0 : rows;
@@ -262,10 +248,10 @@ export class DecoderCudaRunner implements StepRunner, StepLimits {
     } else {
       graph.launch(this.device.stream);
     }
-    if (choices === undefined) this.#logits.copy(0, input.logitRows.length, input.logitRows.length);
+    if (choices === undefined) slot.logits.copy(0, input.logitRows.length, input.logitRows.length);
     else {
       this.#numChosen = rows;
-      this.#logits.copyUnchosen(choices);
+      slot.logits.copyUnchosen(choices);
     }
   }
 
@@ -278,7 +264,7 @@ export class DecoderCudaRunner implements StepRunner, StepLimits {
     if (numChoices > 0) enqueueChoice(pass, numChoices);
   }
 
-  #enqueueAny(input: StepInput, choices: readonly (TokenChoice | undefined)[] | undefined): void {
+  #enqueueAny(input: StepInput, choices: Choices | undefined, slot: StepSlot): void {
     const numLogitRows = input.logitRows.length;
     const sizes = {
       numTokens: input.tokenIds.length,
@@ -291,18 +277,18 @@ export class DecoderCudaRunner implements StepRunner, StepLimits {
     const kind = { ...countQueries(input), keepsAllRows: keepsRows(input) };
     const adapters = planStepAdapters(input, this.adapters?.loaded ?? NO_ADAPTERS);
     const pass = this.#pass(this.#upload(input, sizes, choices, kind, adapters));
-    enqueueEmbedding(pass, this.#uploadEmbeddings(input));
+    enqueueEmbedding(pass, this.#uploadEmbeddings(input, slot));
     const rows = enqueueLayers(pass);
     if (rows === undefined) return;
     for (let first = 0; first < numLogitRows; first += this.#bounds.maxLogitRows) {
       const count = Math.min(this.#bounds.maxLogitRows, numLogitRows - first);
       enqueueLogits(pass, rows, { first, count }, pass.memory.logits);
-      if (choices === undefined) this.#logits.copy(first, count, numLogitRows);
+      if (choices === undefined) slot.logits.copy(first, count, numLogitRows);
     }
     if (choices === undefined) return;
     enqueueChoice(pass, choices.length);
     this.#numChosen = choices.length;
-    this.#logits.copyUnchosen(choices);
+    slot.logits.copyUnchosen(choices);
   }
 
   #pass(batch: CudaBatch): CudaPass {
@@ -313,7 +299,7 @@ export class DecoderCudaRunner implements StepRunner, StepLimits {
   #upload(
     input: StepInput,
     sizes: StepSizes,
-    choices: readonly (TokenChoice | undefined)[] | undefined,
+    choices: Choices | undefined,
     kind: Pick<CudaBatch, "numDecoding" | "maxQueryLength" | "keepsAllRows">,
     adapters: StepAdapters | undefined,
   ): CudaBatch {
@@ -348,14 +334,14 @@ export class DecoderCudaRunner implements StepRunner, StepLimits {
   }
 
   /** Addresses of the rows and their values, once the stream reaches them; both in memory that is free until then. */
-  #uploadEmbeddings({ embeddings }: StepInput): CudaReplacedRows | undefined {
+  #uploadEmbeddings({ embeddings }: StepInput, slot: StepSlot): CudaReplacedRows | undefined {
     if (embeddings === undefined || embeddings.rows.length === 0) return undefined;
     const { rows, values } = embeddings;
     const { memory, model } = this.#decoder;
-    const stored = storedValues(values, model.type);
-    this.device.stream.copyToDevice(memory.mlpBranch, rows, rows.byteLength);
-    this.device.stream.copyToDevice(memory.branch, stored, stored.byteLength);
-    this.device.stream.synchronize(); // the arrays are pageable and may go
+    slot.upload([
+      { to: memory.mlpBranch, values: rows },
+      { to: memory.branch, values: storedValues(values, model.type) },
+    ]);
     return { rows: memory.mlpBranch, values: memory.branch, count: rows.length };
   }
 
@@ -390,12 +376,7 @@ export class DecoderCudaRunner implements StepRunner, StepLimits {
     this.#timer.close();
     for (const pinned of this.#numbers?.pinned ?? []) pinned.close();
     this.#numbers?.buffer.close();
-    this.#logits.close();
-    for (const { begun, done, chosen } of this.#slots) {
-      begun.close();
-      done.close();
-      chosen.close();
-    }
+    for (const slot of this.#slots) slot.close();
     this.#decoder.close();
     this.device.close();
   }

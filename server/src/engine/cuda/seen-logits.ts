@@ -1,4 +1,7 @@
-/** Rows of logits on their way to the host: those whose tokens the engine chooses itself. The memory grows when needed. */
+/**
+ * Rows of logits of one step on their way to the host: those whose tokens the engine chooses itself. The memory grows when
+ * needed.
+ */
 import type { CudaDevice } from "../../device/cuda/cuda-device.ts";
 import type { PinnedBuffer } from "../../device/cuda/cuda-memory.ts";
 import type { DevicePointer } from "../../device/cuda/kernel-stream.ts";
@@ -26,10 +29,16 @@ export class SeenLogits {
     this.#device.stream.copyToHost(pinned.address + BigInt(to * rowBytes), source, count * rowBytes);
   }
 
-  /** Enqueues the copies of the rows without a choice, side by side. */
+  /** Enqueues the copies of the rows without a choice, a run of rows at a time. */
   copyUnchosen(choices: readonly unknown[]): void {
     const rows = choices.flatMap((choice, row) => (choice === undefined ? [row] : []));
-    for (const [i, row] of rows.entries()) this.copy(i, 1, rows.length, row);
+    let first = 0;
+    for (let i = 1; i <= rows.length; i++) {
+      const from = rows[first] ?? 0;
+      if (i < rows.length && rows[i] === from + i - first) continue;
+      this.copy(first, i - first, rows.length, from);
+      first = i;
+    }
   }
 
   /** [numRows, vocabSize] of the last step, once it is done. */
@@ -45,7 +54,7 @@ export class SeenLogits {
 
   #reserve(numBytes: number): PinnedBuffer {
     if (this.#pinned !== undefined && this.#pinned.bytes.byteLength >= numBytes) return this.#pinned;
-    this.#device.stream.synchronize();
+    // The step that used it before is done.
     this.#pinned?.close();
     this.#pinned = this.#device.pin(Math.max(numBytes, MIN_ROWS * 4 * this.#vocabSize));
     return this.#pinned;

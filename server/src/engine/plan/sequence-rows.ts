@@ -1,7 +1,14 @@
 /** Which rows of a step's logits belong to which sequence, and which tokens the device chose instead. Pure. @see StepBatch.fill */
 import type { Sequence } from "../request/sequence.ts";
-import type { TokenChoice } from "../step-runner.ts";
+import type { ChosenTokens, TokenChoice } from "../step-runner.ts";
 import type { StepPlan } from "./step-plan.ts";
+
+/** A step in which the device chose some tokens; its `logits` hold the other rows alone. */
+export interface PartlyChosen {
+  /** One for each row of the step. */
+  readonly choices: readonly (TokenChoice | undefined)[];
+  readonly chosen: ChosenTokens;
+}
 
 export interface SequenceRows {
   readonly sequence: Sequence;
@@ -13,15 +20,15 @@ export interface SequenceRows {
   readonly firstPromptRow: number;
   /** Index of the row after its last token, those of drafts follow; undefined: a chunk in the middle of its prompt. */
   readonly lastRow: number | undefined;
-  /** Index of its token among the chosen ones; undefined: its row must be seen. */
-  readonly chosenAt: number | undefined;
+  /** Undefined: its row must be seen. */
+  readonly chosen: { readonly token: number; readonly logProb: number } | undefined;
 }
 
-/** @param choices of all rows; undefined: every row is seen. Rows without a choice alone are counted by the indices of rows */
+/** @param partly undefined: every row is seen. Rows without a choice alone are counted by the indices of rows */
 export function sequenceRows(
   { sequences, queryLengths }: Pick<StepPlan, "sequences" | "queryLengths">,
   promptRows: readonly number[],
-  choices?: readonly (TokenChoice | undefined)[],
+  partly?: PartlyChosen,
 ): readonly SequenceRows[] {
   let row = 0;
   let numChosen = 0;
@@ -32,15 +39,17 @@ export function sequenceRows(
     const shared = { sequence, numComputed: length - numDrafts, numDrafts, numPromptRows, firstPromptRow: row };
     row += numPromptRows;
     const isMiddle = sequence.numComputed + length - numDrafts < sequence.numTokens;
-    if (isMiddle) return { ...shared, lastRow: undefined, chosenAt: undefined };
-    if (numPromptRows === 0 && choices?.[row + numChosen] !== undefined) {
+    if (isMiddle) return { ...shared, lastRow: undefined, chosen: undefined };
+    if (numPromptRows === 0 && partly?.choices[row + numChosen] !== undefined) {
+      const { tokens, logProbs } = partly.chosen;
+      const at = row + numChosen;
       numChosen += 1;
-      return { ...shared, lastRow: row, chosenAt: row + numChosen - 1 };
+      return { ...shared, lastRow: row, chosen: { token: tokens[at] ?? -1, logProb: logProbs[at] ?? 0 } };
     }
     // The row of the last prompt token is among those of the prompt already.
     if (numPromptRows === 0 || sequence.numTokens !== sequence.promptLength) row += 1;
     const lastRow = row - 1;
     row += numDrafts;
-    return { ...shared, lastRow, chosenAt: undefined };
+    return { ...shared, lastRow, chosen: undefined };
   });
 }

@@ -29,7 +29,7 @@ async function serve(): Promise<void> {
       },
       choose: async ({ tokenIds }) => {
         await take(tokenIds);
-        return { tokens: new Int32Array(), logProbs: new Float32Array() };
+        return { tokens: new Int32Array(), logProbs: new Float32Array(), logits: new Float32Array() };
       },
     },
     port,

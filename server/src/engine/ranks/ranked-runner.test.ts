@@ -52,7 +52,7 @@ class FakeRunner implements StepRunner {
   readonly log: string[] = [];
   readonly choose = async (): Promise<ChosenTokens> => {
     this.log.push("choose");
-    return { tokens: Int32Array.of(7), logProbs: Float32Array.of(-1) };
+    return { tokens: Int32Array.of(7), logProbs: Float32Array.of(-1), logits: new Float32Array() };
   };
   async run(): Promise<Float32Array> {
     this.log.push("run");

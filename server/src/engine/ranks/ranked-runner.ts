@@ -65,6 +65,7 @@ export class RankedRunner implements StepRunner {
   readonly maxPositions: number;
   readonly eosTokenIds: readonly number[] | undefined;
   readonly choose: StepRunner["choose"];
+  readonly maxChoices: number | undefined;
   readonly adapters: RankedAdapters | undefined;
   readonly stepsAhead: boolean;
   /** The leader's own. */
@@ -90,6 +91,7 @@ export class RankedRunner implements StepRunner {
     if (adapters !== undefined && shares !== undefined) this.adapters = new RankedAdapters(adapters, shares, followers);
     this.#followers = followers;
     const { choose } = inner;
+    this.maxChoices = inner.maxChoices;
     this.choose =
       choose === undefined
         ? undefined
@@ -110,7 +112,7 @@ export class RankedRunner implements StepRunner {
     await Promise.all(gone);
   }
 
-  #send(input: StepInput, choices: readonly TokenChoice[] | undefined): void {
+  #send(input: StepInput, choices: readonly (TokenChoice | undefined)[] | undefined): void {
     const words = frameStep(input, choices, this.blockSize);
     for (const follower of this.#followers) follower.send(words);
   }

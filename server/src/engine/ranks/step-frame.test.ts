@@ -29,7 +29,7 @@ test("unframeStep() gives back what frameStep() was given", () => {
   for (const [input, choices] of [
     [INPUT, undefined],
     [INPUT, []],
-    [{ ...INPUT, carried: Int32Array.of(-1, -1, 4) }, [CHOICE, { ...CHOICE, temperature: 1 / 3 }]],
+    [{ ...INPUT, carried: Int32Array.of(-1, -1, 4) }, [CHOICE, undefined, { ...CHOICE, temperature: 1 / 3 }]],
     [{ ...INPUT, axes: Int32Array.of(0, 1, 2, 3, 4, 5, 6, 7, 8), embeddings }, undefined],
     [{ ...INPUT, embeddings, blockCopies: Int32Array.of(3, 4, 5, 6) }, [CHOICE]],
   ] as const) {

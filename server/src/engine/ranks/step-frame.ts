@@ -4,7 +4,7 @@ import type { StepInput, StepSequence, TokenChoice } from "../step-runner.ts";
 export interface FramedStep {
   readonly input: StepInput;
   /** Undefined: the step is run for logits. */
-  readonly choices: readonly TokenChoice[] | undefined;
+  readonly choices: readonly (TokenChoice | undefined)[] | undefined;
 }
 
 const HEADER = [
@@ -26,11 +26,13 @@ const NO_ADAPTER = -1;
 const NUM_AXES = 3;
 const CHOICE_BYTES = 80;
 const NO_CHOICES = -1;
+/** In place of the number of banned tokens: the row is seen. */
+const NOT_CHOSEN = -1;
 
 /** `blockSize`: entries of tables behind the context stay here. */
 export function frameStep(
   input: StepInput,
-  choices: readonly TokenChoice[] | undefined,
+  choices: readonly (TokenChoice | undefined)[] | undefined,
   blockSize: number,
 ): Int32Array {
   const { tokenIds, positions, slots, sequences, logitRows, blockCopies, embeddings, carried, axes } = input;
@@ -133,10 +135,15 @@ function neededBlocks({ blockTable, contextLength }: StepSequence, blockSize: nu
 }
 
 /** To the bit: all ranks must come to the same token. */
-function writeChoices(choices: readonly TokenChoice[], words: Int32Array, at: number): void {
+function writeChoices(choices: readonly (TokenChoice | undefined)[], words: Int32Array, at: number): void {
   const view = new DataView(words.buffer, words.byteOffset + 4 * at);
-  for (const [i, { temperature, topK, topP, minP, seedLow, seedHigh, index, banned }] of choices.entries()) {
+  for (const [i, choice] of choices.entries()) {
     const base = CHOICE_BYTES * i;
+    if (choice === undefined) {
+      view.setInt32(base + 40, NOT_CHOSEN, true);
+      continue;
+    }
+    const { temperature, topK, topP, minP, seedLow, seedHigh, index, banned } = choice;
     view.setFloat64(base, temperature, true);
     view.setFloat64(base + 8, topP, true);
     view.setFloat64(base + 16, minP, true);
@@ -149,10 +156,12 @@ function writeChoices(choices: readonly TokenChoice[], words: Int32Array, at: nu
   }
 }
 
-function readChoices(words: Int32Array, at: number, count: number): readonly TokenChoice[] {
+function readChoices(words: Int32Array, at: number, count: number): readonly (TokenChoice | undefined)[] {
   const view = new DataView(words.buffer, words.byteOffset + 4 * at);
-  return Array.from({ length: count }, (_, i): TokenChoice => {
+  return Array.from({ length: count }, (_, i): TokenChoice | undefined => {
     const base = CHOICE_BYTES * i;
+    const numBanned = view.getInt32(base + 40, true);
+    if (numBanned === NOT_CHOSEN) return undefined;
     return {
       temperature: view.getFloat64(base, true),
       topP: view.getFloat64(base + 8, true),
@@ -161,7 +170,7 @@ function readChoices(words: Int32Array, at: number, count: number): readonly Tok
       seedLow: view.getUint32(base + 28, true),
       seedHigh: view.getUint32(base + 32, true),
       index: view.getInt32(base + 36, true),
-      banned: Array.from({ length: view.getInt32(base + 40, true) }, (_, j) => view.getInt32(base + 44 + 4 * j, true)),
+      banned: Array.from({ length: numBanned }, (_, j) => view.getInt32(base + 44 + 4 * j, true)),
     };
   });
 }

@@ -82,8 +82,10 @@ export class Sequence {
   numComputed = 0;
   /** Tokens that steps in flight will append: the next step may compute the last of them. */
   numPending = 0;
-  /** Index of the last of them among the tokens that its step chooses. */
+  /** Index of the last of them among the rows of logits of its step. */
   pendingRow = 0;
+  /** A step in flight gives its next token, and the step after needs to know it: until then there is nothing to compute. */
+  isAwaited = false;
   /** How often it has given up its blocks: what a step wrote counts only while this is what it was. */
   numReleases = 0;
   isOver = false;
@@ -149,8 +151,12 @@ export class Sequence {
     return this.numTokens - this.promptLength;
   }
 
-  /** Tokens that are not in the cache yet, a pending one included: 1 when it decodes, more when it prefills, 0 at its end. */
+  /**
+   * Tokens that are not in the cache yet, a pending one included: 1 when it decodes, more when it prefills, 0 at its end and
+   * while its next token is awaited.
+   */
   get numToCompute(): number {
+    if (this.isAwaited) return 0;
     const length = this.numTokens + this.numPending;
     return this.numPending > 0 && length >= this.maxLength ? 0 : length - this.numComputed;
   }

@@ -56,6 +56,8 @@ for (const [what, request] of [
     assert.deepEqual(await generate(choosing, requests), await generate(new HashRunner(), requests));
     assert.ok(choosing.numChosen >= 4 * 8, `${choosing.numChosen} tokens were chosen`);
     assert.ok(choosing.numSeen > 0 && choosing.numSeen <= 2 * 9, `${choosing.numSeen} rows were seen`);
+    const least = what === "beams" ? 1 : 8; // while there are beams every step waits for the one before
+    assert.ok(choosing.numAhead >= least, `${choosing.numAhead} steps were begun behind another`);
   });
 }
 
@@ -86,9 +88,10 @@ test("generate() plans ahead beside forbidden tokens and texts of a least length
 
 test("generate() fails only the sequence whose row holds no number", async () => {
   const runner = new HashRunner();
-  const choose = async (input: StepInput, choices: readonly TokenChoice[]): Promise<ChosenTokens> => {
+  const choose = async (input: StepInput, choices: readonly (TokenChoice | undefined)[]): Promise<ChosenTokens> => {
     await runner.run(input);
-    return { tokens: new Int32Array(choices.length).fill(-1), logProbs: new Float32Array(choices.length) };
+    const logProbs = new Float32Array(choices.length);
+    return { tokens: new Int32Array(choices.length).fill(-1), logProbs, logits: new Float32Array() };
   };
   await assert.rejects(
     generate(Object.assign(runner, { choose }), [{ promptTokens: Int32Array.of(1) }]),

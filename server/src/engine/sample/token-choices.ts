@@ -28,11 +28,6 @@ export function tokenChoices(
   return choices;
 }
 
-/** Whether the device chooses every token. */
-export function isEveryChosen(choices: readonly (TokenChoice | undefined)[]): choices is readonly TokenChoice[] {
-  return choices.every((choice) => choice !== undefined);
-}
-
 function needsLogits(sequence: Sequence): boolean {
   const { request, group } = sequence;
   return group !== undefined || request.generationLogits || request.topLogProbs > 0 || hasHostRules(sequence);
@@ -65,10 +60,12 @@ function bannedAt({ request, endIds }: Sequence, index: number): readonly number
   return isShort ? [...words, ...endIds] : words;
 }
 
-/** Whether each of its steps can be planned while the token before is being chosen: no token changes how the next is. */
-export function canPlanAhead(sequence: Sequence): boolean {
-  const { request } = sequence;
-  const wantsRows = request.contextLogits || request.promptLogProbs || request.beamWidth > 1;
-  const isChanging = request.topPDecay !== 1 || request.draftTokens.length > 0;
-  return !wantsRows && !isChanging && request.promptTable === undefined && !needsLogits(sequence);
+/** Whether no token of the sequence changes how the next is chosen: a step can be planned while the token before is. */
+export function isFree(sequence: Sequence): boolean {
+  return sequence.request.topPDecay === 1 && !needsLogits(sequence);
+}
+
+/** Whether its next step gives one row of logits at most, for itself alone: other steps can be under way meanwhile. */
+export function givesOneRow({ group, numDrafts, wantsPromptRows }: Sequence): boolean {
+  return group === undefined && numDrafts === 0 && !wantsPromptRows;
 }
