@@ -47,7 +47,8 @@ function noModels(paths: readonly string[]): string {
   return `No model is served from ${from}: expected a folder for each model, e.g. name/config.pbtxt and name/1/model.onnx`;
 }
 
-function urlOf(address: string, port: number, isGrpc: boolean): string {
+/** The address for clients on this machine. */
+export function urlOf(address: string, port: number, isGrpc: boolean): string {
   const host = address === "0.0.0.0" || address === "::" ? "localhost" : address;
   return isGrpc ? `${host}:${port}` : `http://${host}:${port}`;
 }

@@ -1,6 +1,8 @@
 /** The `nereid` command: picks the subcommand and hands its arguments over. */
 import { existsSync, readFileSync } from "node:fs";
 import process from "node:process";
+import { FLAGS } from "../config/flags/flag-table.ts";
+import { scanArguments } from "../config/flags/getopt.ts";
 import { nearestName } from "../config/suggest.ts";
 import { importOptional, MissingPackageError, type OptionalPackage } from "../packages/optional-package.ts";
 
@@ -26,15 +28,29 @@ function packaged(packageName: OptionalPackage, module: string, exported: string
   };
 }
 
+/** Tritonserver's flags leave nothing over: what stands beside them is a name. */
+function hasName(argv: readonly string[]): boolean {
+  return scanArguments(argv, FLAGS).positionals.length > 0;
+}
+
+async function serveByName(argv: readonly string[]): Promise<void> {
+  const run = await NAMED_SERVE.load("serve <name>");
+  await run(argv);
+}
+
+async function serveRepositories(argv: readonly string[]): Promise<void> {
+  const { serve } = await import("./serve.ts");
+  await serve(argv, { hints: true });
+}
+
+const NAMED_SERVE = packaged("@nereid/offline", "models/cli/serve-model", "serveModelCommand", "");
+
 const COMMANDS: ReadonlyMap<string, Command> = new Map<string, Command>([
   [
     "serve",
     {
-      summary: "serve model repositories; takes the flags of tritonserver",
-      load: async () => {
-        const { serve } = await import("./serve.ts");
-        return (argv) => serve(argv, { hints: true });
-      },
+      summary: "serve a model by its name, or model repositories; takes the flags of tritonserver",
+      load: async () => (argv) => (hasName(argv) ? serveByName(argv) : serveRepositories(argv)),
     },
   ],
   [
@@ -153,8 +169,10 @@ export async function main(argv: readonly string[]): Promise<void> {
   const [name = "", ...rest] = argv;
   const command = COMMANDS.get(name);
   if (command !== undefined) {
-    const run = await command.load(name).catch(reportMissing);
-    await run?.(rest);
+    await command
+      .load(name)
+      .then((run) => run(rest))
+      .catch(reportMissing);
     return;
   }
   if (name === "--version") {
@@ -171,7 +189,7 @@ export async function main(argv: readonly string[]): Promise<void> {
 }
 
 /** A missing package is the user's to install; everything else is a fault. */
-function reportMissing(error: unknown): undefined {
+function reportMissing(error: unknown): void {
   if (!(error instanceof MissingPackageError)) throw error;
   process.stderr.write(`nereid: ${error.message}\n`);
   process.exitCode = 1;

@@ -18,14 +18,21 @@ const PARENT_CHECK_MS = 500;
 /** First release that is still maintained. */
 const OLDEST_SUPPORTED_NODE = 22;
 
+type Endpoints = RunningServer["endpoints"];
+
 interface ServeStyle {
   /** Print a request for each model. */
   readonly hints: boolean;
   /** The caller says why models did not load. */
   readonly isExplained?: boolean;
+  /** Text for standard output once the server is ready, in place of the hints. */
+  readonly readyText?: (endpoints: Endpoints) => string;
 }
 
-export async function serve(argv: readonly string[], { hints, isExplained = false }: ServeStyle): Promise<void> {
+export async function serve(
+  argv: readonly string[],
+  { hints, isExplained = false, readyText }: ServeStyle,
+): Promise<void> {
   const parsed = parseServerFlags(argv, process.env);
   if (parsed.kind === "usage") {
     process.stderr.write(parsed.text);
@@ -53,7 +60,8 @@ export async function serve(argv: readonly string[], { hints, isExplained = fals
     if (REPOSITORY_FAULT.test(message)) process.stderr.write(repositoryHint(options.repository.paths));
     return;
   }
-  if (hints) process.stdout.write(curlHints(server.server, server.endpoints, options.repository));
+  if (readyText !== undefined) process.stdout.write(readyText(server.endpoints));
+  else if (hints) process.stdout.write(curlHints(server.server, server.endpoints, options.repository));
   await stopOnSignal(server);
 }
 

@@ -8,8 +8,12 @@ import type { HubFile } from "./listing.ts";
 
 const READ_BYTES = 1 << 20;
 
-export function startHash({ hash, bytes }: HubFile): Hash {
-  if (hash.kind === "sha256") return createHash("sha256");
+/** `hash` undefined: the server states none, and nothing is compared. */
+export function startHash({
+  hash,
+  bytes,
+}: Pick<HubFile, "bytes"> & { readonly hash: HubFile["hash"] | undefined }): Hash {
+  if (hash?.kind !== "git") return createHash("sha256");
   return createHash("sha1").update(`blob ${bytes}\0`);
 }
 

@@ -155,7 +155,8 @@ export class FakeHub implements AsyncDisposable {
     const start = fault?.kind === "no ranges" || !(asked <= content.length) ? 0 : asked;
     const told = fault?.kind === "wrong range" ? start + 1 : start;
     const range = { "content-range": `bytes ${told}-${content.length - 1}/${content.length}` };
-    response.writeHead(start === 0 ? 200 : 206, start === 0 ? {} : range);
+    const length = fault === undefined ? { "content-length": content.length - start } : {};
+    response.writeHead(start === 0 ? 200 : 206, start === 0 ? length : { ...range, ...length });
     void this.#write(
       response,
       bytesWith(fault, content).subarray(start),

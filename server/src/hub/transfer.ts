@@ -14,9 +14,12 @@ import { type HubConnection, networkError, requestHub } from "./http.ts";
 import type { HubFile } from "./listing.ts";
 import { withRetries } from "./retry.ts";
 
+/** A file to fetch. A plain URL states no hash: its content is not checked. */
+export type TransferredFile = Pick<HubFile, "path" | "bytes"> & { readonly hash: HubFile["hash"] | undefined };
+
 export interface TransferOptions {
   readonly connection: HubConnection;
-  readonly file: HubFile;
+  readonly file: TransferredFile;
   readonly url: string;
   /** Path of the partial file. */
   readonly partial: string;
@@ -67,7 +70,7 @@ export async function transferFile(options: TransferOptions): Promise<void> {
 }
 
 /** Bytes from an earlier run, unless there are more than the file has. */
-async function keptBytes(output: FileHandle, file: HubFile): Promise<number> {
+async function keptBytes(output: FileHandle, file: TransferredFile): Promise<number> {
   const { size } = await output.stat();
   if (size <= file.bytes) return size;
   await output.truncate(0);
@@ -99,7 +102,7 @@ async function fillUp(
     }
   }
   const found = hash.digest("hex");
-  if (found === file.hash.hex) return;
+  if (file.hash === undefined || found === file.hash.hex) return;
   await output.truncate(0); // the content cannot be trusted
   onBytes(-file.bytes);
   throw new TransientFailure(`its content is wrong: expected ${file.hash.kind} ${file.hash.hex}, got ${found}`);
@@ -143,7 +146,7 @@ async function receive(
   if (end < file.bytes) throw new TransientFailure(`the connection ended after ${end} of ${file.bytes} bytes`);
 }
 
-async function tooLong({ output, onBytes }: Reception, file: HubFile): Promise<TransientFailure> {
+async function tooLong({ output, onBytes }: Reception, file: TransferredFile): Promise<TransientFailure> {
   const { size } = await output.stat();
   await output.truncate(0);
   onBytes(-size);

@@ -3,7 +3,7 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { parseTokenizerSettings } from "@nereid/server/backend/tokenizer/tokenizer-settings";
 import type { ModelConfig } from "@nereid/server/core/model-config";
-import { loadTokenizer } from "@nereid/server/formats/tokenizer/tokenizer-files";
+import { hasTokenizerFiles, loadTokenizer } from "@nereid/server/formats/tokenizer/tokenizer-files";
 import type { ExaminedModel } from "./examined-model.ts";
 
 const CONVERT =
@@ -17,7 +17,7 @@ export async function checkTokenizer(model: ExaminedModel, config: ModelConfig, 
     model.addServerError(error);
     return;
   }
-  const found = folders.find((folder) => existsSync(join(folder, "tokenizer.json")));
+  const found = folders.find(hasTokenizerFiles);
   if (found === undefined) {
     const [first = ""] = folders;
     const written = config.parameters.tokenizer_dir?.string_value ?? "";
@@ -31,6 +31,8 @@ export async function checkTokenizer(model: ExaminedModel, config: ModelConfig, 
     await loadTokenizer(found);
   } catch (error) {
     const problem = error instanceof Error ? error.message : String(error);
-    model.add("error", problem, "Download the tokenizer's files again", { file: join(found, "tokenizer.json") });
+    model.add("error", problem, "Download the tokenizer's files again", {
+      file: found.endsWith(".gguf") ? found : join(found, "tokenizer.json"),
+    });
   }
 }

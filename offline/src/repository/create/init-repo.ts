@@ -9,6 +9,7 @@ import { ToolError } from "@nereid/server/files/tool-error";
 import { openDecoder } from "../../checkpoint/convert-checkpoint.ts";
 import { findPlaceholders } from "../../template/template-text.ts";
 import type { Finding } from "../check/finding.ts";
+import { parameters } from "./config-text.ts";
 import {
   copyAll,
   examine,
@@ -22,6 +23,8 @@ import {
 import { fillRepositoryFile, repositoryValues } from "./repository-values.ts";
 import { TEMPLATE_MODELS, templateFolder } from "./template-folder.ts";
 
+const ENGINE = "tensorrt_llm";
+
 export interface InitOptions {
   /** A model folder, an engine, or a GGUF file. */
   readonly modelDir: string;
@@ -31,6 +34,10 @@ export interface InitOptions {
   readonly maxBatchSize: number;
   readonly isDecoupled: boolean;
   readonly others: ReadonlyMap<string, string>;
+  /** Further parameters of the engine's configuration, which the template lacks. */
+  readonly engineParameters?: Readonly<Record<string, string>> | undefined;
+  /** The engine runs on a GPU; otherwise as the template says. */
+  readonly usesGpu?: boolean | undefined;
   /** Copies into the repository, so that it can be moved as a whole. */
   readonly copiesModel: boolean;
   /** Replaces existing models of the same names. */
@@ -83,7 +90,7 @@ export async function copyTemplates(repository: string, replaces: boolean): Prom
 
 async function writeModels(
   folder: string,
-  { maxBatchSize, isDecoupled, others }: InitOptions,
+  { maxBatchSize, isDecoupled, others, engineParameters = {}, usesGpu = false }: InitOptions,
   dirs: { readonly engineDir: string; readonly tokenizerDir: string },
 ): Promise<void> {
   const values = repositoryValues({ ...dirs, maxBatchSize, isDecoupled, others });
@@ -92,11 +99,18 @@ async function writeModels(
     const template = await readFile(join(templateFolder(), name, "config.pbtxt"), "utf8");
     for (const placeholder of findPlaceholders(template)) known.add(placeholder.name);
     await mkdir(join(folder, name, "1"), { recursive: true });
-    await writeFile(join(folder, name, "config.pbtxt"), fillRepositoryFile(template, values));
+    const filled = fillRepositoryFile(template, values);
+    const text = name === ENGINE ? engineConfig(filled, engineParameters, usesGpu) : filled;
+    await writeFile(join(folder, name, "config.pbtxt"), text);
   }
   const unknown = [...others.keys()].filter((key) => !known.has(key));
   if (unknown.length === 0) return;
   throw new ToolError(`There are no placeholders called ${unknown.join(", ")}`, {
     fix: `See nereid fill-template --list ${templateFolder()}`,
   });
+}
+
+function engineConfig(text: string, more: Readonly<Record<string, string>>, usesGpu: boolean): string {
+  const placed = usesGpu ? text.replace(/kind: KIND_CPU/, "kind: KIND_GPU") : text;
+  return `${placed.trimEnd()}\n${parameters(more)}`;
 }

@@ -5,6 +5,7 @@ import { basename, dirname, join, resolve } from "node:path";
 import { type AtomicFolder, moveFolder, openAtomicFolder } from "@nereid/server/files/atomic-output";
 import type { Reporter } from "@nereid/server/files/progress";
 import { ToolError } from "@nereid/server/files/tool-error";
+import { hasTokenizerFiles } from "@nereid/server/formats/tokenizer/tokenizer-files";
 import { diagnose } from "../check/doctor.ts";
 import { type Finding, findingText } from "../check/finding.ts";
 
@@ -13,10 +14,12 @@ export interface StageTools {
   readonly signal: AbortSignal;
 }
 
+/** A folder with tokenizer.json, before the tokenizer of a GGUF file. @throws ToolError when there is neither */
 export async function findTokenizer(given: string | undefined, model: string): Promise<string> {
   const isFolder = (await stat(model)).isDirectory();
   const folder = resolve(given ?? (isFolder ? model : dirname(model)));
   if (existsSync(join(folder, "tokenizer.json"))) return folder;
+  if (given === undefined && hasTokenizerFiles(model)) return model;
   throw new ToolError(`There is no tokenizer.json in ${folder}`, {
     fix: "Give --tokenizer with the folder of the model's Hugging Face tokenizer; where there is only tokenizer.model, save it once with transformers' AutoTokenizer",
   });
@@ -37,7 +40,8 @@ export async function filesToCopy(model: string, tokenizer: string): Promise<Map
   const files = new Map<string, string>();
   const isFolder = (await stat(model)).isDirectory();
   if (!isFolder) files.set(basename(model), model);
-  for (const folder of isFolder ? [tokenizer, model] : [tokenizer]) {
+  const hasOwnTokenizer = tokenizer === model; // a GGUF file, or one folder for both
+  for (const folder of isFolder ? [tokenizer, model] : hasOwnTokenizer ? [] : [tokenizer]) {
     for (const name of await readdir(folder)) {
       const path = join(folder, name);
       const isWanted =

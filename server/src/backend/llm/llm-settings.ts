@@ -80,7 +80,6 @@ const NOT_APPLICABLE = [
   "lookahead_window_size",
   "lookahead_verification_set_size",
   "speculative_decoding_fast_logits",
-  "tokenizer_dir",
   "recv_poll_period_ms",
   "iter_stats_max_iterations",
   "request_stats_max_iterations",
@@ -90,6 +89,7 @@ const NOT_SUPPORTED = ["encoder_model_path", "medusa_choices", "eagle_choices"];
 
 /** The APIs for text read these of the model's configuration. */
 const OF_TEXT_APIS = [
+  "tokenizer_dir",
   "served_model_name",
   "chat_template",
   "tool_format",

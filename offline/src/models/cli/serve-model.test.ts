@@ -1,0 +1,140 @@
+/** `nereid serve NAME` as a process of its own, with a hub that holds the example model. */
+import assert from "node:assert/strict";
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import process from "node:process";
+import { after, before, test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
+import { fileURLToPath } from "node:url";
+import { cliCommand, runCli } from "@nereid/server/cli/cli.test-support";
+import { FakeHub } from "@nereid/server/hub/hub-server.test-support";
+import { freePorts } from "../../../../tests/support/server-process.ts";
+import { splitFlags } from "./serve-model.ts";
+
+const TINY = fileURLToPath(new URL("../../../../examples/nereid-tiny/language_model/", import.meta.url));
+const NAME = "org/tiny";
+
+let root = "";
+let hub: FakeHub;
+let env: Record<string, string>;
+let child: ChildProcess;
+let text = "";
+let baseUrl = "";
+
+before(async () => {
+  root = mkdtempSync(join(tmpdir(), "nereid-serve-"));
+  hub = await FakeHub.start();
+  for (const name of readdirSync(TINY)) hub.add(name, readFileSync(join(TINY, name)), name.endsWith(".safetensors"));
+  env = { HF_ENDPOINT: hub.endpoint, HF_HOME: join(root, "hf"), XDG_CACHE_HOME: join(root, "cache") };
+  const ports = await freePorts();
+  baseUrl = `http://127.0.0.1:${ports.http}`;
+  const flags = [`--http-port=${ports.http}`, "--grpc-port", String(ports.grpc), `--metrics-port=${ports.metrics}`];
+  const argv = ["serve", ...flags, NAME, "--max-batch-size", "4", "--http-address=127.0.0.1"];
+  child = spawn(process.execPath, cliCommand(argv), {
+    env: { ...process.env, ...env },
+    stdio: ["ignore", "pipe", "pipe"],
+  });
+  for (const stream of [child.stdout, child.stderr]) {
+    stream?.setEncoding("utf8").on("data", (chunk: string) => {
+      text += chunk;
+    });
+  }
+  while (!text.includes("is ready at")) {
+    assert.equal(child.exitCode, null, text);
+    await sleep(20);
+  }
+});
+
+after(async () => {
+  child?.kill("SIGKILL");
+  await hub?.[Symbol.asyncDispose]();
+  rmSync(root, { recursive: true, force: true });
+});
+
+async function post(path: string, body: unknown): Promise<{ readonly status: number; readonly json: unknown }> {
+  const headers = { "anthropic-version": "2023-06-01" };
+  const response = await fetch(`${baseUrl}${path}`, { method: "POST", headers, body: JSON.stringify(body) });
+  return { status: response.status, json: await response.json() };
+}
+
+const messages = [{ role: "user", content: "Hello" }];
+
+for (const [api, path, body] of [
+  ["OpenAI's", "/v1/chat/completions", { model: NAME, messages, max_tokens: 4 }],
+  ["Anthropic's", "/v1/messages", { model: NAME, messages, max_tokens: 4 }],
+  ["Ollama's", "/api/chat", { model: NAME, messages, stream: false, options: { num_predict: 4 } }],
+] as const) {
+  test(`nereid serve NAME answers ${api} API under that name`, async () => {
+    const { status, json } = await post(path, body);
+    assert.equal(status, 200, JSON.stringify(json));
+    assert.equal(Reflect.get(Object(json), "model"), NAME);
+  });
+}
+
+test("nereid serve NAME answers the V2 protocol of the ensemble", async () => {
+  const { status, json } = await post("/v2/models/ensemble/generate", { text_input: "Hello", max_tokens: 4 });
+  assert.equal(status, 200, JSON.stringify(json));
+  assert.equal(typeof Reflect.get(Object(json), "text_output"), "string");
+});
+
+test("nereid serve NAME lists the name alone", async () => {
+  const { data } = (await (await fetch(`${baseUrl}/v1/models`)).json()) as {
+    data: { id: string; max_model_len: number }[];
+  };
+  assert.deepEqual(
+    data.map(({ id, max_model_len: context }) => [id, context]),
+    [[NAME, 2048]],
+  );
+});
+
+test("nereid serve NAME says what it found, what it needs and how to ask", () => {
+  assert.match(text, /^Found {3}org\/tiny from http:\/\/127\.0\.0\.1:\d+\/org\/tiny at 0123456$/m);
+  assert.match(text, /^Model {3}LlamaForCausalLM, 11\.8 M parameters in bf16 \(22\.5 MiB\), context 2048 tokens$/m);
+  assert.match(text, /^Memory {2}weights 45\.0 MiB, .* of .* free$/m);
+  assert.match(text, /^Run {5}on .*, weights widened to f32$/m);
+  assert.match(text, /org\/tiny is ready at http:\/\/127\.0\.0\.1:\d+ \(grpc .*, metrics .*\)\n {2}OpenAI {5}curl /);
+  assert.doesNotMatch(text, /^I\d{4} /m);
+});
+
+test("nereid serve NAME ends with 0 on SIGINT, and needs no network the second time", async () => {
+  const ended = once(child, "exit");
+  child.kill("SIGINT");
+  assert.deepEqual(await ended, [0, null]);
+  const before = hub.requests.length;
+  const port = await freePorts();
+  const flags = [
+    `--http-port=${port.http}`,
+    "--allow-grpc=false",
+    "--allow-metrics=false",
+    "--model-control-mode=wrong",
+  ];
+  const run = await runCli(["serve", NAME, "--offline", "--max-batch-size=4", ...flags], env);
+  assert.equal(run.code, 1);
+  assert.match(run.stderr, /^Found {3}org\/tiny in the cache /m);
+  assert.equal(hub.requests.length, before);
+  assert.equal(readdirSync(join(root, "cache/nereid/models/repositories")).length, 1);
+});
+
+test("nereid serve refuses what it cannot find or read, and says how to go on", async () => {
+  writeFileSync(join(root, "odd.gguf"), "no model");
+  const names = ["org/none", join(root, "odd.gguf")];
+  const [unknown, broken] = await Promise.all(names.map((name) => runCli(["serve", name], env)));
+  assert.ok(unknown !== undefined && broken !== undefined);
+  assert.equal(unknown.code, 1);
+  assert.match(unknown.stderr, /nereid serve: org\/none is neither here nor at http.*\nCheck the name/);
+  assert.equal(broken.code, 1);
+  assert.match(broken.stderr, /nereid serve: .*odd\.gguf/);
+  assert.doesNotMatch(unknown.stderr + broken.stderr, / at .*\.(ts|js):/);
+  assert.equal(existsSync(join(root, "cache/nereid/models/repositories/odd.gguf")), false);
+});
+
+test("splitFlags() keeps values with their flags", () => {
+  const argv = ["--http-port", "1", "name", "--weight_type", "q8_0", "--offline", "--log-info=true", "-q"];
+  assert.deepEqual(splitFlags(argv), {
+    own: ["name", "--weight_type", "q8_0", "--offline", "-q"],
+    others: ["--http-port", "1", "--log-info=true"],
+  });
+});

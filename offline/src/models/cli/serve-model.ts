@@ -1,0 +1,96 @@
+/** `nereid serve NAME`: finds the model of a name, says what will run, and serves it. */
+import { type CommandSyntax, type FlagTable, UsageError } from "@nereid/server/cli/arguments";
+import { runCommand } from "@nereid/server/cli/run-command";
+import { serve } from "@nereid/server/cli/serve";
+import { FLAGS as SERVER_FLAGS } from "@nereid/server/config/flags/flag-table";
+import { scanArguments } from "@nereid/server/config/flags/getopt";
+import { parseTemplateValues } from "../../template/template-values.ts";
+import { type PreparedModel, prepareModel } from "../prepare/prepare-model.ts";
+import { resolveModel } from "../resolve/resolve-model.ts";
+import { LOAD_FLAGS, NAME_ARGUMENT, resolveContext } from "./model-flags.ts";
+import { servingText } from "./serving-text.ts";
+
+const MAX_BATCH_SIZE = 64;
+
+const FLAGS = {
+  ...LOAD_FLAGS,
+  max_batch_size: {
+    type: "integer",
+    min: 1,
+    max: 4096,
+    default: MAX_BATCH_SIZE,
+    summary: "requests that run at the same time",
+  },
+} as const satisfies FlagTable;
+
+const SYNTAX: CommandSyntax<typeof FLAGS> = {
+  command: "serve",
+  description:
+    "Serves one model by its name, on all APIs. It is downloaded if it is not here. All flags of tritonserver may follow; with --model-repository in place of a name, they are the only ones.",
+  flags: FLAGS,
+  positionals: [NAME_ARGUMENT],
+  examples: [
+    "nereid serve Qwen/Qwen2.5-0.5B-Instruct",
+    "nereid serve ./model.gguf --http-port=9000",
+    "nereid serve --model-repository=models",
+  ],
+};
+
+export async function serveModelCommand(argv: readonly string[]): Promise<void> {
+  const { own, others } = splitFlags(argv);
+  let prepared: PreparedModel | undefined;
+  await runCommand(SYNTAX, own, async ({ values, positionals, reporter, signal }) => {
+    const [name = ""] = positionals;
+    if (others.some((flag) => flag.startsWith("--model-repository") || flag.startsWith("--model-store"))) {
+      throw new UsageError("give a name or --model-repository, not both");
+    }
+    const context = resolveContext(values, { reporter, signal });
+    const resolved = await resolveModel(name, context);
+    const settings = values.set === undefined ? new Map() : parseTemplateValues(values.set, () => false).values;
+    prepared = await prepareModel(
+      resolved,
+      { maxBatchSize: values.max_batch_size, weightType: values["weight-type"], others: settings },
+      context,
+    );
+    for (const line of prepared.lines) reporter.info(line);
+  });
+  if (prepared === undefined) return;
+  await serveRepository(prepared, others);
+}
+
+/** Log lines of a start are for operators of repositories; here the few lines above say what runs. */
+async function serveRepository({ repository, servedName }: PreparedModel, flags: readonly string[]): Promise<void> {
+  const quiet = servedName === undefined || flags.some((flag) => flag.startsWith("--log-")) ? [] : ["--log-info=false"];
+  const argv = [`--model-repository=${repository}`, ...quiet, ...flags];
+  if (servedName === undefined) return serve(argv, { hints: true });
+  await serve(argv, { hints: true, readyText: (endpoints) => servingText(servedName, endpoints) });
+}
+
+const OWN_NAMES: readonly string[] = ["offline", "weight-type", "set", "max-batch-size", "quiet", "json", "help"];
+const OWN_WITH_VALUE: readonly string[] = ["weight-type", "set", "max-batch-size"];
+
+/** This command's flags and the name, apart from the server's flags with their values. */
+export function splitFlags(argv: readonly string[]): { readonly own: string[]; readonly others: string[] } {
+  const own: string[] = [];
+  const others: string[] = [];
+  for (let index = 0; index < argv.length; ) {
+    const argument = argv[index] ?? "";
+    const isOwn = !argument.startsWith("--") || OWN_NAMES.includes(nameOf(argument));
+    const count = takesNext(argument, argv[index + 1]) ? 2 : 1;
+    (isOwn ? own : others).push(...argv.slice(index, index + count));
+    index += count;
+  }
+  return { own, others };
+}
+
+function nameOf(argument: string): string {
+  return argument.replace(/^--/, "").replace(/=.*$/s, "").replaceAll("_", "-");
+}
+
+/** Whether the value of a flag is the next argument. */
+function takesNext(argument: string, next: string | undefined): boolean {
+  if (!argument.startsWith("--") || argument.includes("=") || next === undefined) return false;
+  if (OWN_NAMES.includes(nameOf(argument))) return OWN_WITH_VALUE.includes(nameOf(argument));
+  const { items, positionals } = scanArguments([argument, next], SERVER_FLAGS);
+  return items.length === 1 && positionals.length === 0;
+}

@@ -1,0 +1,132 @@
+/**
+ * From a resolved model to a repository that serves it under the user's name. `nereid init-repo` writes it, into this
+ * user's cache; a second start finds it there.
+ */
+import { existsSync } from "node:fs";
+import { rm } from "node:fs/promises";
+import { findGpus } from "@nereid/server/device/cuda/find-gpus";
+import { type EngineSpec, GPU_MATRICES, WEIGHT_TYPES } from "@nereid/server/engine/engine-spec";
+import { ToolError } from "@nereid/server/files/tool-error";
+import { initRepository } from "../../repository/create/init-repo.ts";
+import type { ResolveContext, ResolvedModel } from "../resolve/resolved-model.ts";
+import { chooseCpuMemory, describeModel, factsLine, type ModelFacts } from "./describe-model.ts";
+
+export interface PrepareOptions {
+  /** Requests that run at the same time. */
+  readonly maxBatchSize: number;
+  /** The parameter `weight_type`; undefined: as the files have them, or narrower where they do not fit. */
+  readonly weightType: string | undefined;
+  /** Placeholders of the templates, as in `nereid init-repo --set`. */
+  readonly others: ReadonlyMap<string, string>;
+}
+
+export interface PreparedModel {
+  /** Absolute path of the model repository. */
+  readonly repository: string;
+  /** The id in all APIs; undefined for a repository of the user's own. */
+  readonly servedName: string | undefined;
+  readonly facts: ModelFacts | undefined;
+  /** The model that was found, and how it will run, for people. */
+  readonly lines: readonly string[];
+}
+
+/** @throws ToolError when the model cannot be served here */
+export async function prepareModel(
+  model: ResolvedModel,
+  options: PrepareOptions,
+  context: ResolveContext,
+): Promise<PreparedModel> {
+  const found = `Found   ${model.origin}`;
+  if (model.kind === "repository") {
+    return { repository: model.path, servedName: undefined, facts: undefined, lines: [found] };
+  }
+  const facts = await describeModel(model.path);
+  const [gpu] = findGpus().gpus;
+  const choice =
+    gpu === undefined
+      ? await chooseCpuMemory(model.path, onlyCpuType(options.weightType), options.maxBatchSize)
+      : { weightType: options.weightType, line: undefined };
+  const parameters = engineParameters(model, choice.weightType);
+  const repository = await writeRepository(model, parameters, gpu !== undefined, options, context);
+  const lines = [
+    found,
+    `Model   ${factsLine(facts)}`,
+    ...(choice.line === undefined ? [] : [`Memory  ${choice.line}`]),
+    `Run     on ${gpu === undefined ? "the CPU" : `GPU ${gpu.ordinal} (${gpu.name})`}, weights ${weightText(choice.weightType, options.weightType, facts)}`,
+    ...(facts.chatTemplate === undefined
+      ? ["Note    it has no chat template: messages become lines of 'role: text'"]
+      : []),
+    ...(model.notes ?? []).map((note) => `Note    ${note}`),
+  ];
+  return { repository, servedName: model.name, facts, lines };
+}
+
+function onlyCpuType(text: string | undefined): EngineSpec["weightType"] {
+  const found = WEIGHT_TYPES.find((type) => type === text);
+  if (text === undefined || found !== undefined) return found;
+  const isForGpus = GPU_MATRICES.some((type) => type === text);
+  throw new ToolError(
+    `--weight-type ${text} ${isForGpus ? "needs a GPU, and there is none" : "is no type of weights"}`,
+    {
+      fix: `Give one of ${WEIGHT_TYPES.join(", ")}`,
+    },
+  );
+}
+
+function weightText(chosen: string | undefined, given: string | undefined, { weightTypes }: ModelFacts): string {
+  if (chosen === undefined) return /^b?f16$/.test(weightTypes[0] ?? "") ? "widened to f32" : "as stored";
+  return given === undefined ? `in ${chosen}, because wider ones do not fit` : `in ${chosen}`;
+}
+
+function engineParameters(model: ResolvedModel, weightType: string | undefined): Record<string, string> {
+  const { sampling } = model;
+  return {
+    served_model_name: servedNames(model.name).join(","),
+    ...(weightType === undefined ? {} : { weight_type: weightType }),
+    ...(sampling === undefined ? {} : { default_sampling: JSON.stringify(sampling) }),
+  };
+}
+
+/** The name as typed, and without what people leave out: folders, `:latest`. */
+function servedNames(name: string): readonly string[] {
+  const last = name.replace(/\/+$/, "").split("/").at(-1) ?? "";
+  const isPath = /^(?:[./~]|https?:)/.test(name) || last.endsWith(".gguf");
+  const short = isPath ? last.replace(/\.gguf$/, "") : name.replace(/:latest$/, "");
+  return [...new Set([name, short].map((each) => each.replaceAll(",", "_")).filter((each) => each !== ""))];
+}
+
+/** All that the files depend on is in the folder's name, so that one that is there is right. */
+async function writeRepository(
+  model: ResolvedModel,
+  parameters: Readonly<Record<string, string>>,
+  usesGpu: boolean,
+  { maxBatchSize, others }: PrepareOptions,
+  { store, reporter, signal }: ResolveContext,
+): Promise<string> {
+  const key = [model.path, parameters, usesGpu, maxBatchSize, [...others], LAYOUT];
+  const repository = store.repository(model.name, key);
+  if (existsSync(repository)) return repository;
+  try {
+    await initRepository({
+      modelDir: model.path,
+      tokenizerDir: undefined,
+      repository,
+      maxBatchSize,
+      isDecoupled: true,
+      others,
+      engineParameters: parameters,
+      usesGpu,
+      copiesModel: false,
+      replaces: false,
+      reporter,
+      signal,
+    });
+  } catch (error) {
+    await rm(repository, { recursive: true, force: true });
+    throw error;
+  }
+  return repository;
+}
+
+/** Counts changes of the templates or of the way in which they are filled. */
+const LAYOUT = 1;
