@@ -25,7 +25,7 @@ import {
 } from "../api/schema.ts";
 import { guideOf } from "./output-guide.ts";
 
-export type ServiceTier = "auto" | "default" | "flex" | "scale" | "priority";
+export type ServiceTier = "auto" | "default" | "flex" | "scale" | "priority" | "fast" | "ultrafast";
 
 export interface StreamOptions {
   readonly include_usage?: boolean | undefined;
@@ -74,6 +74,17 @@ const STOPS: Schema<readonly string[]> = choice<readonly string[]>(
   [Array.isArray, array(string(), 0, MAX_STOPS)],
 );
 
+/** `fast` is a newer name of `priority`. */
+export const SERVICE_TIER: Schema<ServiceTier> = oneOf(
+  "auto",
+  "default",
+  "flex",
+  "scale",
+  "priority",
+  "fast",
+  "ultrafast",
+);
+
 export type FieldsOf<T> = { readonly [Key in keyof Required<T>]: Field<T[Key]> };
 
 export const GENERATION_FIELDS: FieldsOf<GenerationFields> = {
@@ -99,7 +110,7 @@ export const GENERATION_FIELDS: FieldsOf<GenerationFields> = {
   logit_bias: optional(record(number(-100, 100))),
   skip_special_tokens: optional(boolean()),
   add_special_tokens: optional(boolean()),
-  service_tier: optional(oneOf("auto", "default", "flex", "scale", "priority")),
+  service_tier: optional(SERVICE_TIER),
   priority: optional(integer(Number.MIN_SAFE_INTEGER)),
   prompt_cache_key: optional(string(MAX_LLM_SALT_CHARS)),
   cache_salt: optional(string(MAX_LLM_SALT_CHARS)),
@@ -120,7 +131,21 @@ function streamOptions(): Schema<StreamOptions> {
 }
 
 /** Levels of the model's queue: 1 comes first, 0 is its default. */
-const TIER_LEVELS: Readonly<Record<ServiceTier, number>> = { auto: 0, default: 0, scale: 1, priority: 1, flex: 3 };
+const TIER_LEVELS: Readonly<Record<ServiceTier, number>> = {
+  auto: 0,
+  default: 0,
+  scale: 1,
+  priority: 1,
+  fast: 1,
+  ultrafast: 1,
+  flex: 3,
+};
+
+/** The tier that answers name: `auto` becomes what it chose. */
+export function servedTier(tier: ServiceTier): ServiceTier {
+  if (tier === "auto") return "default";
+  return tier === "fast" ? "priority" : tier;
+}
 
 /** vLLM's `priority`: lower comes first, 0 is the default. */
 function priorityOf({ service_tier: tier, priority }: GenerationFields): number {

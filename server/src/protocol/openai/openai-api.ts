@@ -19,6 +19,7 @@ import { createEmbeddings, EMBEDDING_REQUEST } from "./embeddings.ts";
 import { ModelList } from "./list-models.ts";
 import type { OpenAiContext } from "./openai-context.ts";
 import { openAiError, openAiErrorBody } from "./openai-error.ts";
+import { responsesRoutes } from "./responses/responses-api.ts";
 import { CLASSIFY_REQUEST, classify, createScores, RERANK_REQUEST, rerank, SCORE_REQUEST } from "./score.ts";
 import { DETOKENIZE_REQUEST, detokenize, TOKENIZE_REQUEST, tokenize } from "./tokenize.ts";
 
@@ -59,6 +60,7 @@ export function openAiRoutes(context: OpenAiContext): readonly ApiRoute[] {
     postRoute("/v1/chat/completions", "inference", "Answer a chat", CHAT_REQUEST, (body, route) =>
       createChatCompletion(context, body, route),
     ),
+    ...responsesRoutes(context),
     postRoute("/v1/completions", "inference", "Continue a text", COMPLETION_REQUEST, (body, route) =>
       createCompletion(context, body, route),
     ),

@@ -4,6 +4,7 @@ import { invalidParameter } from "../../api/api-error.ts";
 import type { ApiReply, RouteCall } from "../../api/route.ts";
 import { jsonReply } from "../../http/http-reply.ts";
 import { EventStream } from "../event-stream.ts";
+import { servedTier } from "../generation-fields.ts";
 import { chatLogProbs } from "../log-probs.ts";
 import { type ChunkSource, type IndexedChunk, openGenerations } from "../open-generations.ts";
 import { findModel, nowSeconds, type OpenAiContext, startCall } from "../openai-context.ts";
@@ -102,7 +103,7 @@ function headOf({ body, model, id, created }: Answer, object: string): Readonly<
     object,
     created,
     model: body.model,
-    ...(tier === undefined ? {} : { service_tier: tier === "auto" ? "default" : tier }),
+    ...(tier === undefined ? {} : { service_tier: servedTier(tier) }),
     system_fingerprint: `fp_${name}_${version}`,
   };
 }

@@ -19,7 +19,7 @@ const ROLE = oneOf("system", "assistant", "user", "function", "tool", "developer
 export const MESSAGES: Schema<readonly ReadMessage[]> = array(mapped(anyObject(), readMessage), 1, MAX_MESSAGES);
 
 /** @throws ApiError */
-function readMessage(value: JsonObject, path: string): ReadMessage {
+export function readMessage(value: JsonObject, path: string): ReadMessage {
   if (value.role === undefined) throw missingParameter(`${path}.role`);
   const role = ROLE.read(value.role, `${path}.role`);
   const images: (Uint8Array | string)[] = [];
@@ -115,7 +115,7 @@ function readCall(call: unknown, path: string, index: number): ChatToolCall {
 }
 
 /** Templates write arguments in their own form; a text that is no JSON stays as it is. */
-function parseArguments(value: unknown): unknown {
+export function parseArguments(value: unknown): unknown {
   if (typeof value !== "string") return value ?? {};
   if (value === "") return {};
   try {

@@ -46,7 +46,7 @@ const TOOL_FIELDS: FieldsOf<ToolFields> = {
 };
 
 /** Read, so that the refusal can name it. */
-function refused(why: string): Schema<unknown> {
+export function refused(why: string): Schema<unknown> {
   return mapped(anything(), (_, path) => {
     throw unsupportedParameter(path, why);
   });

@@ -38,22 +38,25 @@ function readTool(tool: JsonObject, path: string): ChatTool[] {
   const given = tool.function;
   if (!isObject(given)) throw missingParameter(`${path}.function`);
   const { name, description, parameters, strict } = given;
-  if (name === undefined) throw missingParameter(`${path}.function.name`);
-  if (typeof name !== "string" || !NAME.test(name)) {
-    const text = `Invalid '${path}.function.name': string does not match pattern. Expected a string that matches the pattern '^[a-zA-Z0-9_-]+$'.`;
-    throw invalidParameter(`${path}.function.name`, "invalid_value", text);
-  }
   return [
     {
       type: "function",
       function: {
-        name,
+        name: expectToolName(name, `${path}.function.name`),
         ...(typeof description === "string" ? { description } : {}),
         ...(isObject(parameters) ? { parameters } : {}),
         ...(typeof strict === "boolean" ? { strict } : {}),
       },
     },
   ];
+}
+
+/** @throws ApiError */
+export function expectToolName(name: unknown, path: string): string {
+  if (name === undefined) throw missingParameter(path);
+  if (typeof name === "string" && NAME.test(name)) return name;
+  const text = `Invalid '${path}': string does not match pattern. Expected a string that matches the pattern '^[a-zA-Z0-9_-]+$'.`;
+  throw invalidParameter(path, "invalid_value", text);
 }
 
 function readChoice(value: unknown, param: string, tools: readonly ChatTool[]): ToolChoice {

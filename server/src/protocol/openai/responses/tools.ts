@@ -1,0 +1,139 @@
+/**
+ * Tools of a request as tools of a chat, and the way back from a call to its tool. A custom tool becomes a function with
+ * one text; tools of a namespace get its name in front. Tools that OpenAI's own service would run are left out: clients
+ * that offer them still work. Sources: OpenAI's API reference, `tools`, `tool_choice`; guide "Function calling".
+ */
+import type { ChatTool, ToolChoice } from "../../../chat/chat-contract.ts";
+import { invalidParameter, missingParameter } from "../../api/api-error.ts";
+import { isObject, type JsonObject } from "../../api/schema.ts";
+import { expectToolName, type Tools } from "../chat/tools.ts";
+
+/** The tool as the request has it. */
+export interface ToolOrigin {
+  readonly isCustom: boolean;
+  readonly name: string;
+  readonly namespace: string | undefined;
+}
+
+export interface ResponseTools extends Tools {
+  /** By the name that the model sees. */
+  readonly origins: ReadonlyMap<string, ToolOrigin>;
+}
+
+export interface ResponseToolFields {
+  readonly tools?: readonly JsonObject[] | undefined;
+  readonly tool_choice?: unknown;
+  readonly parallel_tool_calls?: boolean | undefined;
+}
+
+const SEPARATOR = "__";
+
+/** The name that the model sees. */
+export function chatToolName(name: string, namespace: string | undefined): string {
+  if (namespace === undefined || namespace === "") return name;
+  return namespace.endsWith(SEPARATOR) ? namespace + name : namespace + SEPARATOR + name;
+}
+
+/** @param added tools of items, which hold from there on. @throws ApiError */
+export function readResponseTools(fields: ResponseToolFields, added: readonly JsonObject[]): ResponseTools {
+  const given = fields.tools ?? [];
+  const read = [...given, ...added].flatMap((tool, i) => readTool(tool, `tools[${i}]`, undefined));
+  const origins = new Map(read.map(({ tool, origin }) => [tool.function.name, origin]));
+  const byName = new Map(read.map(({ tool }) => [tool.function.name, tool]));
+  const all = [...byName.values()];
+  const list = allowedOf(fields.tool_choice, all);
+  const choice = readChoice(fields.tool_choice, list, given.length);
+  return { list, choice, isParallel: fields.parallel_tool_calls ?? true, origins };
+}
+
+interface ReadTool {
+  readonly tool: ChatTool;
+  readonly origin: ToolOrigin;
+}
+
+function readTool(tool: JsonObject, path: string, namespace: string | undefined): readonly ReadTool[] {
+  const { type } = tool;
+  if (type === undefined) throw missingParameter(`${path}.type`);
+  if (type === "namespace" && namespace === undefined) return readNamespace(tool, path);
+  if (type !== "function" && type !== "custom") return [];
+  const own = expectToolName(tool.name, `${path}.name`);
+  const name = chatToolName(own, namespace);
+  const origin = { isCustom: type === "custom", name: own, namespace };
+  return [{ tool: { type: "function", function: { name, ...bodyOf(tool) } }, origin }];
+}
+
+function readNamespace({ name, tools }: JsonObject, path: string): readonly ReadTool[] {
+  const namespace = expectToolName(name, `${path}.name`);
+  if (!Array.isArray(tools)) throw missingParameter(`${path}.tools`);
+  return tools.flatMap((tool: unknown, i) => {
+    return isObject(tool) ? readTool(tool, `${path}.tools[${i}]`, namespace) : [];
+  });
+}
+
+function bodyOf(tool: JsonObject): Omit<ChatTool["function"], "name"> {
+  const { description, parameters, strict } = tool;
+  if (tool.type === "custom") return { description: customDescription(tool), parameters: CUSTOM_PARAMETERS };
+  return {
+    ...(typeof description === "string" ? { description } : {}),
+    ...(isObject(parameters) ? { parameters } : {}),
+    ...(typeof strict === "boolean" ? { strict } : {}),
+  };
+}
+
+const CUSTOM_PARAMETERS: JsonObject = {
+  type: "object",
+  properties: { input: { type: "string" } },
+  required: ["input"],
+  additionalProperties: false,
+};
+
+/** The model is told of the grammar, which does not hold for it. */
+function customDescription({ description, format }: JsonObject): string {
+  const text = typeof description === "string" ? description : "";
+  if (!isObject(format) || typeof format.definition !== "string") return text;
+  return `${text}\n\nThe input follows this ${String(format.syntax)} grammar:\n${format.definition}`.trim();
+}
+
+/** `allowed_tools` names those that may be called now. */
+function allowedOf(choice: unknown, tools: readonly ChatTool[]): readonly ChatTool[] {
+  if (!isObject(choice) || choice.type !== "allowed_tools" || !Array.isArray(choice.tools)) return tools;
+  const names = new Set(choice.tools.map((tool: unknown) => (isObject(tool) ? nameOf(tool) : undefined)));
+  return tools.filter((tool) => names.has(tool.function.name));
+}
+
+function nameOf({ name, namespace }: JsonObject): string | undefined {
+  if (typeof name !== "string") return undefined;
+  return chatToolName(name, typeof namespace === "string" ? namespace : undefined);
+}
+
+/** @param numGiven tools of the request, those that were left out included */
+function readChoice(value: unknown, tools: readonly ChatTool[], numGiven: number): ToolChoice {
+  const mode = isObject(value) && value.type === "allowed_tools" ? value.mode : value;
+  if (mode === "none") return "none";
+  if (isObject(mode) && (mode.type === "function" || mode.type === "custom")) return namedChoice(mode, tools);
+  if (mode === "required" && numGiven === 0) {
+    const text = "Tool choice 'required' must be specified with 'tools' parameter.";
+    throw invalidParameter("tool_choice", "invalid_value", text);
+  }
+  // A tool of OpenAI's own service cannot be chosen here.
+  if (mode === undefined || mode === null || mode === "auto" || isObject(mode))
+    return tools.length === 0 ? "none" : "auto";
+  if (mode === "required") return tools.length === 0 ? "none" : "required";
+  const text = "Invalid value for 'tool_choice': expected 'none', 'auto', 'required', or an object that names a tool.";
+  throw invalidParameter("tool_choice", "invalid_value", text);
+}
+
+function namedChoice(choice: JsonObject, tools: readonly ChatTool[]): ToolChoice {
+  const name = nameOf(choice);
+  if (name === undefined) throw missingParameter("tool_choice.name");
+  if (tools.some((tool) => tool.function.name === name)) return { name };
+  throw invalidParameter("tool_choice", "invalid_value", `Tool choice '${name}' not found in 'tools' parameter.`);
+}
+
+/** Tools that items of the conversation bring along. */
+export function addedTools(items: readonly JsonObject[]): readonly JsonObject[] {
+  return items.flatMap(({ type, tools }) => {
+    if (type !== "additional_tools" && type !== "tool_search_output") return [];
+    return Array.isArray(tools) ? tools.filter(isObject) : [];
+  });
+}
