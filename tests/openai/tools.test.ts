@@ -122,6 +122,7 @@ test("a call that is required is valid, from a model that knows nothing", { time
     });
     const [call] = answer.choices[0]?.message.tool_calls ?? [];
     assert.equal(call?.type, "function", JSON.stringify(answer.choices));
+    assert.equal(answer.choices[0]?.finish_reason, seed % 2 === 0 ? "tool_calls" : "stop");
     const { town, days }: { town: string; days: number } = JSON.parse(call.function.arguments);
     assert.ok(["Oslo", "Rome"].includes(town) && days >= 1 && days <= 9, call.function.arguments);
   }

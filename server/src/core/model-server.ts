@@ -124,6 +124,8 @@ export interface ModelServer {
   readonly name: string;
   readonly version: string;
   readonly extensions: readonly string[];
+  /** Clients may load and unload: `--model-control-mode=explicit`. */
+  readonly isExplicit: boolean;
   /** Server readiness under the configured rule (`--strict-readiness`). */
   ready(): boolean;
   /** Resolves a model for any use; version "" = highest ready. @throws ServerError not_found / unavailable */

@@ -28,13 +28,15 @@ import {
   type HttpFrontend,
   type HttpFrontendDependencies,
 } from "../protocol/http/frontend.ts";
-import { errorReply } from "../protocol/http/http-reply.ts";
+import { bytesReply, errorReply } from "../protocol/http/http-reply.ts";
 import { JsonThreads } from "../protocol/http/json/json-threads.ts";
 import { HttpApi } from "../protocol/http/routes/http-api.ts";
 import type { ApiHandler } from "../protocol/http/transport/listener.ts";
 import { createMetricsFrontend } from "../protocol/metrics/frontend.ts";
 import { createOllamaApi } from "../protocol/ollama/ollama-api.ts";
 import { createOpenAiApi } from "../protocol/openai/openai-api.ts";
+import { OPENAI_FORM } from "../protocol/openai/openai-form.ts";
+import { TRITON_FORM } from "../protocol/openai/triton-form.ts";
 import type { RestrictedGroup } from "../protocol/restriction.ts";
 import { SharedMemoryRegions } from "../protocol/shared-memory.ts";
 import { readTls } from "../protocol/tls-files.ts";
@@ -208,22 +210,29 @@ function createApis(
   if (!options.openai.isEnabled) return [];
   const { maxInputBytes, accessKeys } = options.http;
   const models = new TextModels(server, createChatFormat);
+  const form = options.openai.frontend === "triton" ? TRITON_FORM : OPENAI_FORM;
   const shared = { server, models, restricted: restrictedGroups(accessKeys), log, load, keys };
   return [
-    createOpenAiApi({ ...shared, maxInputBytes }),
+    createOpenAiApi({ ...shared, maxInputBytes, form }),
     createAnthropicApi({ ...shared, maxBodyBytes: maxInputBytes }),
     createOllamaApi({ ...shared, maxBodyBytes: maxInputBytes }),
   ];
 }
 
-function openAiServices({ options, apis, log, open }: Parts): Service[] {
+function openAiServices({ options, apis, metrics, log, open }: Parts): Service[] {
   const { port } = options.openai;
   if (port === undefined || apis.length === 0) return [];
   const { address, tls, maxConnectionAgeMs } = options.http;
   const endpoint = { isEnabled: true, address, port };
-  const nothing: ApiHandler = { handle: () => Promise.resolve(errorReply(404, "text/plain", "Not Found")) };
+  const hasMetrics = options.metrics.isEnabled && options.openai.frontend === "triton";
+  const rest: ApiHandler = {
+    async handle({ path }) {
+      if (!hasMetrics || path !== "/metrics") return errorReply(404, "text/plain", "Not Found");
+      return bytesReply("text/plain; charset=utf-8", [Buffer.from(await metrics.render())]);
+    },
+  };
   const place = { address, port, tls: readTls(tls, "http"), maxConnectionAgeMs };
-  const front = createApiFrontend(new ApiChain(apis, nothing), place, log);
+  const front = createApiFrontend(new ApiChain(apis, rest), place, log);
   open.set("openai", front);
   return [{ name: "OpenAI Service", protocol: "openai", endpoint, listener: listenerOf(front) }];
 }

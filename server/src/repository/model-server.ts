@@ -51,6 +51,7 @@ export class RepositoryServer implements ModelServer {
   readonly version: string;
   readonly extensions: readonly string[] = EXTENSIONS;
   readonly tracing: Tracing;
+  readonly isExplicit: boolean;
   state: "starting" | "running" | "exiting" = "starting";
   readonly #options: RepositoryServerOptions;
 
@@ -58,6 +59,7 @@ export class RepositoryServer implements ModelServer {
     this.name = options.name;
     this.version = options.version;
     this.tracing = options.tracing;
+    this.isExplicit = options.isExplicit;
     this.#options = options;
   }
 
@@ -165,7 +167,7 @@ export class RepositoryServer implements ModelServer {
   }
 
   #expectExplicit(): void {
-    if (this.#options.isExplicit) return;
+    if (this.isExplicit) return;
     throw new ServerError("unavailable", "explicit model load / unload is not allowed if polling is enabled");
   }
 }

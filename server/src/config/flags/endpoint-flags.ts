@@ -3,7 +3,7 @@ import { FlagError } from "./flag-error.ts";
 import { parseBoolean, parseFloat64, parseInt32, parseInt64, parsePair, parseScopedSetting } from "./flag-values.ts";
 import { applyMetricsSetting } from "./metrics-flags.ts";
 import type { FlagHandler, OptionsDraft } from "./options-draft.ts";
-import { type AccessKey, RESTRICTED_APIS, type RestrictedApiName } from "./server-options.ts";
+import { type AccessKey, OPENAI_FRONTENDS, RESTRICTED_APIS, type RestrictedApiName } from "./server-options.ts";
 
 type EndpointName = "http" | "grpc" | "metrics" | "sagemaker" | "vertex" | "openai";
 
@@ -151,6 +151,11 @@ const OTHER_HANDLERS: Readonly<Record<string, FlagHandler>> = {
   "metrics-config": (draft, value) => applyMetricsSetting(draft.metrics, value),
   "allow-openai": enabled("openai"),
   "openai-port": port("openai"),
+  "openai-frontend": (draft, value) => {
+    const frontend = OPENAI_FRONTENDS.find((name) => name === value);
+    if (frontend === undefined) throw new FlagError(`--openai-frontend is openai or triton. Got ${value}`);
+    draft.openai.frontend = frontend;
+  },
   "api-key-file": (draft, value) => {
     draft.openai.apiKeyFile = value;
   },

@@ -211,6 +211,11 @@ const GROUPS: readonly (readonly [title: string, rows: readonly Row[]])[] = [
       ["allow-openai", BOOLEAN, "Whether OpenAI's API (/v1) is served, at the HTTP port. Default is true."],
       ["openai-port", INTEGER, "Port to listen on for OpenAI's API beside that of HTTP. Default is none."],
       [
+        "openai-frontend",
+        "<openai|triton>",
+        "Errors and list of models as OpenAI gives them, or as Triton's own OpenAI front end does. Default is openai.",
+      ],
+      [
         "api-key-file",
         TEXT,
         "JSON file with digests and limits of API keys. The APIs of OpenAI, Anthropic and Ollama need one then.",

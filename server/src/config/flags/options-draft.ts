@@ -3,7 +3,7 @@ import type { Environment } from "../../core/environment.ts";
 import { DEFAULT_HTTP_MAX_INPUT_BYTES } from "../../core/limits.ts";
 import type { TraceLevel } from "../../core/request-trace.ts";
 import { parseInt32 } from "./flag-values.ts";
-import type { AccessKey, RestrictedApiName, ServerOptions, TlsOptions } from "./server-options.ts";
+import type { AccessKey, OpenAiFrontend, RestrictedApiName, ServerOptions, TlsOptions } from "./server-options.ts";
 
 /** Mutable at every level, including maps and lists. */
 export type Draft<T> = T extends RegExp | string | number | boolean | undefined
@@ -137,6 +137,7 @@ function endpointDrafts(isVertex: boolean, vertexPort: string, servicePort: stri
     openai: {
       isEnabled: true,
       port: undefined as number | undefined,
+      frontend: "openai" as OpenAiFrontend,
       apiKeyFile: undefined as string | undefined,
       usageLedger: undefined as string | undefined,
     },

@@ -172,10 +172,16 @@ export interface MemoryOptions {
   readonly allowClientSharedMemory: boolean;
 }
 
+export const OPENAI_FRONTENDS = ["openai", "triton"] as const;
+
+export type OpenAiFrontend = (typeof OPENAI_FRONTENDS)[number];
+
 export interface OpenAiOptions {
   readonly isEnabled: boolean;
   /** A port of its own beside that of HTTP; undefined: none. */
   readonly port: number | undefined;
+  /** Whose errors and list of models clients expect where OpenAI and Triton's own OpenAI front end differ. */
+  readonly frontend: OpenAiFrontend;
   /** Undefined: calls need no key. */
   readonly apiKeyFile: string | undefined;
   /** Undefined: use is not written down. */

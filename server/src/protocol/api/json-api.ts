@@ -15,7 +15,7 @@ import type { LoadReports } from "../load-report-text.ts";
 import { type RestrictedGroup, Restrictions } from "../restriction.ts";
 import { ApiError } from "./api-error.ts";
 import { accessError, CallAccess, refusalHeaders } from "./call-access.ts";
-import { readJsonBody } from "./json-body.ts";
+import { readBytes, readJsonBody } from "./json-body.ts";
 import type { ApiReply, ApiRoute, RouteCall } from "./route.ts";
 import { RouteTable } from "./route-table.ts";
 
@@ -29,7 +29,7 @@ export interface JsonApiParts {
   /** Absent: no load reports. */
   readonly load?: LoadReports | undefined;
   /** The protocol's own error for anything that was thrown. */
-  readonly errorOf: (thrown: unknown) => ApiError;
+  readonly errorOf: (thrown: unknown, call: HttpCall) => ApiError;
   readonly errorBody: (error: ApiError, requestId: string) => unknown;
   /** Header that carries the id of the request; default: OpenAI's. */
   readonly idHeader?: string | undefined;
@@ -89,7 +89,7 @@ export class JsonApi {
   async #answer(route: ApiRoute, made: RouteCall): Promise<ApiReply> {
     const { call, requestId } = made;
     try {
-      const body = route.body === undefined ? undefined : await readJsonBody(call, this.#parts.maxBodyBytes);
+      const body = await readBody(route, call, this.#parts.maxBodyBytes);
       return await route.handle(made, body);
     } catch (error) {
       if (error instanceof ClientGone) made.access?.answered(CLIENT_GONE);
@@ -120,7 +120,7 @@ export class JsonApi {
     const refused = accessError(thrown);
     const isKnown = refused instanceof ApiError || refused instanceof ServerError;
     if (!isKnown) this.#parts.log.error("http", `${call.method} ${call.path}: ${describeThrown(thrown)}`);
-    const error = this.#parts.errorOf(refused);
+    const error = this.#parts.errorOf(refused, call);
     const reply = { ...jsonReply(this.#parts.errorBody(error, requestId)), status: error.status };
     return withHeaders(reply, refusalHeaders(thrown));
   }
@@ -135,6 +135,13 @@ function withHeaders<Reply extends ApiReply>(reply: Reply, headers: readonly str
   return headers.length === 0 ? reply : { ...reply, headers: [...(reply.headers ?? []), ...headers] };
 }
 
+/** The body of a route without a schema is read to its end and ignored. @throws ApiError @throws ClientGone */
+async function readBody({ method, body }: ApiRoute, call: HttpCall, maxBytes: number): Promise<unknown> {
+  if (body !== undefined) return readJsonBody(call, maxBytes);
+  if (method !== "GET") await readBytes(call, maxBytes);
+  return undefined;
+}
+
 /** @throws ApiError for an unknown path, or a method that the path does not have */
 function expectRoute(
   table: RouteTable,
@@ -143,7 +150,7 @@ function expectRoute(
   const found = table.find(path);
   const route = found?.routes.find((each) => each.method === method);
   if (found !== undefined && route !== undefined) return { route, params: found.params };
-  const isKnown = found !== undefined;
+  const isKnown = found !== undefined && !found.isRest;
   const message = isKnown
     ? `Not allowed to ${method} on ${path}. (HINT: Perhaps you meant to use a different HTTP method?)`
     : `Invalid URL (${method} ${path})`;

@@ -16,11 +16,7 @@ export async function readJsonBody(call: HttpCall, maxBytes: number): Promise<un
       `Unsupported content-encoding '${encoding}', expected identity.`,
     );
   }
-  const { bytes, size } = await call.body(maxBytes);
-  if (size > maxBytes) {
-    const message = `The request body has ${size} bytes, expected at most ${maxBytes}. Use --http-max-input-size to increase the limit.`;
-    throw new ApiError({ status: 413, type: "invalid_request_error", code: "request_too_large", param: null, message });
-  }
+  const bytes = await readBytes(call, maxBytes);
   expectDepth(bytes);
   try {
     return JSON.parse(bytes.toString("utf8"));
@@ -31,6 +27,14 @@ export async function readJsonBody(call: HttpCall, maxBytes: number): Promise<un
       "We could not parse the JSON body of your request. (HINT: This likely means you aren't using your HTTP library correctly. The API expects a JSON payload, but what was sent was not valid JSON.)",
     );
   }
+}
+
+/** @throws ApiError 413 @throws ClientGone */
+export async function readBytes(call: HttpCall, maxBytes: number): Promise<Buffer> {
+  const { bytes, size } = await call.body(maxBytes);
+  if (size <= maxBytes) return bytes;
+  const message = `The request body has ${size} bytes, expected at most ${maxBytes}. Use --http-max-input-size to increase the limit.`;
+  throw new ApiError({ status: 413, type: "invalid_request_error", code: "request_too_large", param: null, message });
 }
 
 /** Deeper documents would overflow what walks them. */

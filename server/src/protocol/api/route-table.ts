@@ -7,6 +7,8 @@ import type { ApiRoute } from "./route.ts";
 export interface RouteFound {
   readonly routes: readonly ApiRoute[];
   readonly params: ReadonlyMap<string, string>;
+  /** The path is known only as "the rest" of `{name*}`, over several segments: other methods do not know it. */
+  readonly isRest: boolean;
 }
 
 interface Pattern {
@@ -28,12 +30,13 @@ export class RouteTable {
   /** All methods of the path; undefined: no such path. */
   find(path: string): RouteFound | undefined {
     const routes = this.#fixed.get(path);
-    if (routes !== undefined) return { routes, params: NO_PARAMS };
+    if (routes !== undefined) return { routes, params: NO_PARAMS, isRest: false };
     for (const { expression, names, routes: found } of this.#patterns.values()) {
       const match = expression.exec(path);
       if (match === null) continue;
       const params = new Map(names.map((name, i) => [name, tryDecode(match[i + 1] ?? "")]));
-      return { routes: found, params };
+      const isRest = match.slice(1).some((value) => value.includes("/"));
+      return { routes: found, params, isRest };
     }
     return undefined;
   }

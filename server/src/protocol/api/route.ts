@@ -43,6 +43,16 @@ export function getRoute(
   return { method: "GET", path, api, summary, body: undefined, handle };
 }
 
+/** A call without a body, or with one that means nothing. */
+export function actionRoute(
+  path: string,
+  api: RestrictedApi,
+  summary: string,
+  handle: (route: RouteCall) => Promise<ApiReply>,
+): ApiRoute {
+  return { method: "POST", path, api, summary, body: undefined, handle };
+}
+
 /** The handler gets a body that its schema has read. */
 export function postRoute<T>(
   path: string,

@@ -185,6 +185,7 @@ export function object<T extends object>(fields: Fields<T>): Schema<T> {
 function readMember(value: JsonObject, name: string, { schema, isRequired }: Field<unknown>, path: string): unknown {
   const member = Object.hasOwn(value, name) ? value[name] : undefined;
   if (member !== undefined && member !== null) return schema.read(member, path);
+  if (isRequired && member === null) return schema.read(member, path);
   if (isRequired) throw missingParameter(path);
   return undefined;
 }

@@ -24,6 +24,7 @@ export class FakeModelServer implements ModelServer {
   readonly name = "fake";
   readonly version = "1.2.3";
   readonly extensions: readonly string[] = ["statistics"];
+  readonly isExplicit = true;
   /** Samples nothing, unless a test says otherwise. */
   tracing: ModelServer["tracing"] = { isOn: false, start: () => undefined };
   isReady = true;

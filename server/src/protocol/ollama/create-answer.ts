@@ -53,6 +53,7 @@ function preparePlain(model: TextModel, body: OllamaGenerateRequest, request: Ch
       images: request.messages.flatMap(({ images }) => images),
       logProbs: request.logprobs === true ? (request.top_logprobs ?? 0) : undefined,
     },
+    callFinish: "stop",
     openParser: () => new PlainParser(),
   };
 }

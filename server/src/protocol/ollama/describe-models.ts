@@ -6,6 +6,7 @@ import { createHash } from "node:crypto";
 import { missingParameter } from "../api/api-error.ts";
 import { type Capability, ModelList, type ModelObject } from "../openai/list-models.ts";
 import type { OpenAiContext } from "../openai/openai-context.ts";
+import { OPENAI_FORM } from "../openai/openai-form.ts";
 import { type OllamaShowRequest, servedName } from "./ollama-request.ts";
 
 /** Ollama's names for what a model can do. */
@@ -27,7 +28,7 @@ export class OllamaModels {
 
   constructor(context: OpenAiContext) {
     this.#context = context;
-    this.#list = new ModelList(context);
+    this.#list = new ModelList(context, OPENAI_FORM);
   }
 
   async tags(): Promise<unknown> {

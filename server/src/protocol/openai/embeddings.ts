@@ -3,7 +3,7 @@ import { type EmbeddingModel, shortened } from "../../text-model/embedding-model
 import type { Prompt } from "../../text-model/text-request.ts";
 import { invalidParameter } from "../api/api-error.ts";
 import type { RouteCall } from "../api/route.ts";
-import { integer, object, oneOf, optional, required, type Schema, string } from "../api/schema.ts";
+import { integer, mapped, object, oneOf, optional, required, type Schema, string } from "../api/schema.ts";
 import { findEmbeddingModel, type OpenAiContext, startCall } from "./openai-context.ts";
 import { PROMPTS } from "./prompts.ts";
 
@@ -17,11 +17,18 @@ export interface EmbeddingRequest {
 
 export const EMBEDDING_REQUEST: Schema<EmbeddingRequest> = object<EmbeddingRequest>({
   model: required(string()),
-  input: required(PROMPTS),
+  input: required(mapped(PROMPTS, expectNoEmpty)),
   encoding_format: optional(oneOf("float", "base64")),
   dimensions: optional(integer(1)),
   user: optional(string()),
 });
+
+/** Unlike the prompt of a completion, a text to embed has content. */
+function expectNoEmpty(inputs: readonly Prompt[], path: string): readonly Prompt[] {
+  if (!inputs.some((input) => "text" in input && input.text === "")) return inputs;
+  const text = `Invalid '${path}': empty string. Expected a string with minimum length 1, but got an empty string instead.`;
+  throw invalidParameter(path, "empty_string", text);
+}
 
 /** @throws ApiError @throws ServerError */
 export async function createEmbeddings(

@@ -4,7 +4,7 @@
  */
 import { MAX_CHOICES, MAX_LLM_SALT_CHARS, MAX_LLM_TOP_LOG_PROBS, MAX_STOPS, MAX_TOKEN_ID } from "../../core/limits.ts";
 import { PLAIN_REQUEST, type Sampling, type TextRequest } from "../../text-model/text-request.ts";
-import { unsupportedValue } from "../api/api-error.ts";
+import { invalidParameter, unsupportedValue } from "../api/api-error.ts";
 import {
   anyObject,
   anything,
@@ -128,6 +128,13 @@ function streamOptions(): Schema<StreamOptions> {
     include_usage: value.include_usage === true,
     continuous_usage_stats: value.continuous_usage_stats === true,
   }));
+}
+
+/** @throws ApiError for fields that need another one */
+export function expectTogether({ stream, stream_options: options }: GenerationFields): void {
+  if (options === undefined || stream === true) return;
+  const text = "The 'stream_options' parameter is only allowed when 'stream' is enabled.";
+  throw invalidParameter("stream_options", "invalid_value", text);
 }
 
 /** Levels of the model's queue: 1 comes first, 0 is its default. */

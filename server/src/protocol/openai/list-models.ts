@@ -9,6 +9,7 @@ import { textSignature } from "../../text-model/text-signature.ts";
 import { unknownModel } from "../api/api-error.ts";
 import type { OpenAiContext } from "./openai-context.ts";
 import { modelError } from "./openai-error.ts";
+import type { OpenAiForm } from "./openai-form.ts";
 
 export interface ModelObject {
   readonly id: string;
@@ -52,11 +53,13 @@ const MS_PER_S = 1000;
 
 export class ModelList {
   readonly #context: OpenAiContext;
+  readonly #form: Pick<OpenAiForm, "owner" | "listsAllModels">;
   /** No file tells when a model was made: the time from which this server knows it. */
   readonly #created = Math.floor(Date.now() / 1000);
 
-  constructor(context: OpenAiContext) {
+  constructor(context: OpenAiContext, form: Pick<OpenAiForm, "owner" | "listsAllModels">) {
     this.#context = context;
+    this.#form = form;
   }
 
   async all(): Promise<ModelPage> {
@@ -74,6 +77,13 @@ export class ModelList {
     const [base] = await this.#objects(isItself ? name : served.name, served);
     if (base === undefined) throw unknownModel(name);
     return isItself ? base : adapterOf(base, name);
+  }
+
+  /** A model that was loaded by name, whether or not these routes serve it. */
+  async loaded(name: string): Promise<ModelObject> {
+    const served = this.#find(name);
+    const [base] = await this.#objects(name, served);
+    return base ?? this.#object(name, served, []);
   }
 
   #find(name: string): ServedModel {
@@ -95,13 +105,18 @@ export class ModelList {
   /** The model and its adapters; none for a model that no route serves. */
   async #objects(id: string, served: ServedModel): Promise<readonly ModelObject[]> {
     const capabilities = await this.#capabilities(served);
-    if (capabilities.length === 0) return [];
+    if (capabilities.length === 0) return this.#form.listsAllModels ? [this.#object(id, served, [])] : [];
     const { contextLength } = await this.#context.models.assets(served);
-    const base: ModelObject = {
+    const base = this.#object(id, served, capabilities, contextLength);
+    return [base, ...adapterNames(served).map((adapter) => adapterOf(base, `${id}:${adapter}`))];
+  }
+
+  #object(id: string, served: ServedModel, capabilities: readonly Capability[], contextLength?: number): ModelObject {
+    return {
       id,
       object: "model",
       created: this.#created,
-      owned_by: "nereid",
+      owned_by: this.#form.owner,
       type: "model",
       display_name: id,
       created_at: new Date(this.#created * MS_PER_S).toISOString(),
@@ -110,7 +125,6 @@ export class ModelList {
       capabilities,
       ...(contextLength === undefined ? {} : { max_model_len: contextLength }),
     };
-    return [base, ...adapterNames(served).map((adapter) => adapterOf(base, `${id}:${adapter}`))];
   }
 
   async #capabilities(served: ServedModel): Promise<readonly Capability[]> {

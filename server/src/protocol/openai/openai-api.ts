@@ -7,8 +7,8 @@ import type { ModelServer } from "../../core/model-server.ts";
 import type { Logger } from "../../observe/log.ts";
 import type { TextModels } from "../../text-model/text-models.ts";
 import { JsonApi } from "../api/json-api.ts";
-import { type ApiRoute, getRoute, postRoute } from "../api/route.ts";
-import { jsonReply } from "../http/http-reply.ts";
+import { type ApiRoute, actionRoute, getRoute, postRoute } from "../api/route.ts";
+import { emptyReply, type HttpReply, jsonReply } from "../http/http-reply.ts";
 import type { LoadReports } from "../load-report-text.ts";
 import type { RestrictedGroup } from "../restriction.ts";
 import { createChatCompletion } from "./chat/create-chat.ts";
@@ -17,8 +17,9 @@ import { createCompletion } from "./completion/create-completion.ts";
 import { COMPLETION_REQUEST } from "./completion/request.ts";
 import { createEmbeddings, EMBEDDING_REQUEST } from "./embeddings.ts";
 import { ModelList } from "./list-models.ts";
+import { ModelManagement } from "./manage-models.ts";
 import type { OpenAiContext } from "./openai-context.ts";
-import { openAiError, openAiErrorBody } from "./openai-error.ts";
+import { OPENAI_FORM, type OpenAiForm } from "./openai-form.ts";
 import { responsesRoutes } from "./responses/responses-api.ts";
 import { CLASSIFY_REQUEST, classify, createScores, RERANK_REQUEST, rerank, SCORE_REQUEST } from "./score.ts";
 import { DETOKENIZE_REQUEST, detokenize, TOKENIZE_REQUEST, tokenize } from "./tokenize.ts";
@@ -33,26 +34,30 @@ export interface OpenAiApiParts {
   readonly load?: LoadReports | undefined;
   /** Absent: calls need no key. */
   readonly keys?: KeyGate | undefined;
+  /** Default: OpenAI's. */
+  readonly form?: OpenAiForm | undefined;
 }
 
 export function createOpenAiApi(parts: OpenAiApiParts): JsonApi {
+  const form = parts.form ?? OPENAI_FORM;
   return new JsonApi({
-    routes: openAiRoutes({ server: parts.server, models: parts.models }),
+    routes: openAiRoutes({ server: parts.server, models: parts.models }, form),
     prefix: "/v1/",
     restricted: parts.restricted,
     maxBodyBytes: parts.maxInputBytes,
     log: parts.log,
     load: parts.load,
     keys: parts.keys,
-    errorOf: openAiError,
-    errorBody: openAiErrorBody,
+    errorOf: form.errorOf,
+    errorBody: form.errorBody,
   });
 }
 
-export function openAiRoutes(context: OpenAiContext): readonly ApiRoute[] {
-  const list = new ModelList(context);
+export function openAiRoutes(context: OpenAiContext, form: OpenAiForm = OPENAI_FORM): readonly ApiRoute[] {
+  const list = new ModelList(context, form);
   const json = async (answer: Promise<unknown>) => jsonReply(await answer);
   return [
+    ...managementRoutes(context, list),
     getRoute("/v1/models", "metadata", "List the models", () => json(list.all())),
     getRoute("/v1/models/{model*}", "metadata", "Describe a model", ({ params }) =>
       json(list.one(params.get("model") ?? "")),
@@ -89,4 +94,28 @@ export function openAiRoutes(context: OpenAiContext): readonly ApiRoute[] {
       json(detokenize(context, body)),
     ),
   ];
+}
+
+/** Beside OpenAI's own routes: those of Triton's OpenAI front end, and vLLM's `/health`. */
+function managementRoutes({ server }: OpenAiContext, list: ModelList): readonly ApiRoute[] {
+  const management = new ModelManagement(server);
+  const health = async (): Promise<HttpReply> => emptyReply(healthStatus(server), "text/plain");
+  return [
+    ...["/health", "/health/ready"].map((path) => getRoute(path, "health", "Whether the server is ready", health)),
+    actionRoute("/v1/models/{model}/load", "model-repository", "Load a model", async ({ params }) => {
+      const name = params.get("model") ?? "";
+      await management.load(name);
+      return jsonReply(await list.loaded(name));
+    }),
+    actionRoute("/v1/models/{model}/unload", "model-repository", "Unload a model", async ({ params }) => {
+      const model = params.get("model") ?? "";
+      await management.unload(model);
+      return jsonReply({ status: "success", model });
+    }),
+  ];
+}
+
+function healthStatus(server: ModelServer): number {
+  if (server.state === "exiting") return 503;
+  return server.ready() ? 200 : 400;
 }

@@ -21,10 +21,13 @@ export interface ChoiceStep {
 
 export class ChatChoice {
   readonly #parser: OutputParser;
+  readonly #callFinish: ChatFinish;
   #hasCalls = false;
 
-  constructor(parser: OutputParser) {
+  /** `callFinish`: why an answer with calls ends. */
+  constructor(parser: OutputParser, callFinish: ChatFinish = "tool_calls") {
     this.#parser = parser;
+    this.#callFinish = callFinish;
   }
 
   read({ text, finish }: TextChunk): ChoiceStep {
@@ -32,7 +35,7 @@ export class ChatChoice {
     const all = finish === undefined ? deltas : [...deltas, ...this.#parser.end()];
     if (!this.#hasCalls) this.#hasCalls = all.some(({ type }) => type === "tool-call-start");
     const isCall = this.#hasCalls && finish === "stop";
-    return { deltas: all, finish: isCall ? "tool_calls" : finish };
+    return { deltas: all, finish: isCall ? this.#callFinish : finish };
   }
 }
 

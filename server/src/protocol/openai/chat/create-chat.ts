@@ -4,7 +4,7 @@ import { invalidParameter } from "../../api/api-error.ts";
 import type { ApiReply, RouteCall } from "../../api/route.ts";
 import { jsonReply } from "../../http/http-reply.ts";
 import { EventStream } from "../event-stream.ts";
-import { servedTier } from "../generation-fields.ts";
+import { expectTogether, servedTier } from "../generation-fields.ts";
 import { chatLogProbs } from "../log-probs.ts";
 import { type ChunkSource, type IndexedChunk, openGenerations } from "../open-generations.ts";
 import { findModel, nowSeconds, type OpenAiContext, startCall } from "../openai-context.ts";
@@ -33,6 +33,7 @@ export async function createChatCompletion(
   route: RouteCall,
 ): Promise<ApiReply> {
   expectLogProbs(body);
+  expectTogether(body);
   const model = await findModel(context, body.model);
   const call = startCall(context, model.served.name, route);
   try {
@@ -60,6 +61,7 @@ function streamed(answer: Answer, first: IndexedChunk | undefined, source: Chunk
     head,
     numChoices: body.n ?? 1,
     openParser: chat.openParser,
+    callFinish: chat.callFinish,
     includesUsage: options?.include_usage === true,
     usageInEach: options?.continuous_usage_stats === true,
     hasLogProbs: body.logprobs === true,
@@ -80,7 +82,7 @@ async function whole(answer: Answer, first: IndexedChunk | undefined, source: Ch
   const numChoices = body.n ?? 1;
   const usage = new UsageSum(numChoices);
   const parts = Array.from({ length: numChoices }, () => ({
-    reader: new ChatChoice(chat.openParser()),
+    reader: new ChatChoice(chat.openParser(), chat.callFinish),
     choice: new WholeChoice(),
   }));
   for (let next = first; next !== undefined; next = await source.next()) {

@@ -5,13 +5,14 @@ import type { EventWriter } from "../event-stream.ts";
 import { chatLogProbs } from "../log-probs.ts";
 import type { IndexedChunk } from "../open-generations.ts";
 import { UsageSum } from "../usage.ts";
-import { ChatChoice, type ChoiceStep } from "./chat-choice.ts";
+import { ChatChoice, type ChatFinish, type ChoiceStep } from "./chat-choice.ts";
 
 export interface ChatEventOptions {
   /** Members of every chunk but `choices`, without the closing brace. */
   readonly head: string;
   readonly numChoices: number;
   readonly openParser: () => OutputParser;
+  readonly callFinish: ChatFinish;
   readonly includesUsage: boolean;
   readonly usageInEach: boolean;
   readonly hasLogProbs: boolean;
@@ -40,7 +41,7 @@ export class ChatEvents implements EventWriter {
     this.#usage = new UsageSum(options.numChoices);
     const usage = options.includesUsage ? ',"usage":null' : "";
     this.#choices = Array.from({ length: options.numChoices }, (_, index) => ({
-      choice: new ChatChoice(options.openParser()),
+      choice: new ChatChoice(options.openParser(), options.callFinish),
       before: flat(`data: ${options.head},"choices":[{"index":${index},"delta":{"content":`),
       after: flat(`},"logprobs":null,"finish_reason":null}]${usage}}\n\n`),
       scores: [],

@@ -2,7 +2,7 @@
  * From the messages and tools of a chat request to the request of a text model, and the parser of its answer.
  * Source: transformers' chat templating guide.
  */
-import type { ChatMessage, OutputGuide, OutputParser } from "../../../chat/chat-contract.ts";
+import type { ChatMessage, OutputGuide, OutputParser, ToolChoice } from "../../../chat/chat-contract.ts";
 import { isReasoningOpen } from "../../../chat/reasoning.ts";
 import { PlainParser } from "../../../chat/tools/plain-parser.ts";
 import { unsupportedField } from "../../../text-model/field-error.ts";
@@ -12,6 +12,7 @@ import type { TextModel } from "../../../text-model/text-model.ts";
 import type { TextRequest } from "../../../text-model/text-request.ts";
 import { unsupportedParameter } from "../../api/api-error.ts";
 import { textRequestOf } from "../generation-fields.ts";
+import type { ChatFinish } from "./chat-choice.ts";
 import type { ChatRequest } from "./request.ts";
 import { readTools, type Tools } from "./tools.ts";
 
@@ -19,6 +20,8 @@ export interface PreparedChat {
   /** The model, within the budget of its reasoning. */
   readonly generator: Generator;
   readonly request: TextRequest;
+  /** OpenAI ends the call of a named tool with "stop", and all others with "tool_calls". */
+  readonly callFinish: ChatFinish;
   /** Parsers have state: one for each choice. */
   openParser(): OutputParser;
 }
@@ -39,7 +42,8 @@ export async function prepareChat(
   const isSplit = tools.list.length > 0 || chat.reasoning !== undefined;
   const options = { prompt, tools: tools.list, choice: tools.choice };
   const generator = budgeted(model, body, tools, prompt, request);
-  return { generator, request, openParser: () => (isSplit ? chat.openParser(options) : new PlainParser()) };
+  const callFinish = typeof tools.choice === "object" ? "stop" : "tool_calls";
+  return { generator, request, callFinish, openParser: () => (isSplit ? chat.openParser(options) : new PlainParser()) };
 }
 
 /** A guide of calls knows whether reasoning is open; the form of a whole answer stays as it is. */
@@ -138,7 +142,12 @@ function chatTextRequest(model: TextModel, body: ChatRequest, tools: Tools, prom
 function jsonExtras(body: ChatRequest, tools: Tools, more: ReadonlyMap<string, string>): ReadonlyMap<string, string> {
   const extras = new Map([...more, ["messages", JSON.stringify(body.messages.map(({ message }) => message))]]);
   if (tools.list.length === 0) return extras;
-  return extras.set("tools", JSON.stringify(tools.list)).set("tool_choice", JSON.stringify(tools.choice));
+  return extras.set("tools", JSON.stringify(tools.list)).set("tool_choice", JSON.stringify(choiceField(tools.choice)));
+}
+
+/** As OpenAI's clients send it. */
+function choiceField(choice: ToolChoice): unknown {
+  return typeof choice === "string" ? choice : { type: "function", function: { name: choice.name } };
 }
 
 /** A model without guides may call tools as it likes; a call that is required it must be able to promise. */

@@ -4,6 +4,7 @@ import type { FinishReason, TextChunk, TokenScore } from "../../../text-model/te
 import type { ApiReply, RouteCall } from "../../api/route.ts";
 import { jsonReply } from "../../http/http-reply.ts";
 import { EventStream } from "../event-stream.ts";
+import { expectTogether } from "../generation-fields.ts";
 import { completionLogProbs } from "../log-probs.ts";
 import { type ChunkSource, type IndexedChunk, openGenerations } from "../open-generations.ts";
 import { findModel, nowSeconds, type OpenAiContext, startCall } from "../openai-context.ts";
@@ -27,6 +28,7 @@ export async function createCompletion(
   body: CompletionRequest,
   route: RouteCall,
 ): Promise<ApiReply> {
+  expectTogether(body);
   const model = await findModel(context, body.model);
   const call = startCall(context, model.served.name, route);
   try {
