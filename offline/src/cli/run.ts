@@ -95,6 +95,9 @@ const REFUSED: ReadonlyMap<string, string> = new Map([
   ["sink_token_length", "Leave it out: no model here has them"],
 ]);
 
+/** Names of the flags, for the choice between this command and the chat. */
+export const RUN_FLAG_NAMES: readonly string[] = Object.keys(FLAGS);
+
 const SYNTAX: CommandSyntax<typeof FLAGS> = {
   command: "run",
   description: "Generates replies to prompts, in this process and without a server.",

@@ -104,9 +104,9 @@ const COMMANDS: ReadonlyMap<string, Command> = new Map<string, Command>([
     "run",
     packaged(
       "@nereid/offline",
-      "cli/run",
-      "runEngineCommand",
-      "generate replies without a server; takes the flags of run.py",
+      "models/cli/run",
+      "runByArguments",
+      "chat with a model by its name; or takes the flags of run.py",
     ),
   ],
   [

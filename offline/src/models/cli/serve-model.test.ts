@@ -60,6 +60,13 @@ async function post(path: string, body: unknown): Promise<{ readonly status: num
   return { status: response.status, json: await response.json() };
 }
 
+/** Requests that the server's engine has answered. */
+async function answered(): Promise<number> {
+  const stats: unknown = await (await fetch(`${baseUrl}/v2/models/tensorrt_llm/stats`)).json();
+  const [model]: unknown[] = Reflect.get(Object(stats), "model_stats");
+  return Number(Reflect.get(Object(model), "inference_count"));
+}
+
 const messages = [{ role: "user", content: "Hello" }];
 
 for (const [api, path, body] of [
@@ -97,6 +104,14 @@ test("nereid serve NAME says what it found, what it needs and how to ask", () =>
   assert.match(text, /^Run {5}on .*, weights widened to f32$/m);
   assert.match(text, /org\/tiny is ready at http:\/\/127\.0\.0\.1:\d+ \(grpc .*, metrics .*\)\n {2}OpenAI {5}curl /);
   assert.doesNotMatch(text, /^I\d{4} /m);
+});
+
+test("nereid run NAME asks the server that serves it", async () => {
+  const before = await answered();
+  const run = await runCli(["run", NAME, "Hello", "--max_tokens=4"], env);
+  assert.deepEqual([run.code, run.stderr], [0, ""]);
+  assert.match(run.stdout, /\w/);
+  assert.equal(await answered(), before + 1);
 });
 
 test("nereid serve NAME ends with 0 on SIGINT, and needs no network the second time", async () => {

@@ -1,5 +1,6 @@
 /** `nereid serve NAME`: finds the model of a name, says what will run, and serves it. */
 import { type CommandSyntax, type FlagTable, UsageError } from "@nereid/server/cli/arguments";
+import { urlOf } from "@nereid/server/cli/curl-hints";
 import { runCommand } from "@nereid/server/cli/run-command";
 import { serve } from "@nereid/server/cli/serve";
 import { FLAGS as SERVER_FLAGS } from "@nereid/server/config/flags/flag-table";
@@ -7,8 +8,10 @@ import { scanArguments } from "@nereid/server/config/flags/getopt";
 import { parseTemplateValues } from "../../template/template-values.ts";
 import { type PreparedModel, prepareModel } from "../prepare/prepare-model.ts";
 import { resolveModel } from "../resolve/resolve-model.ts";
+import type { ModelStore } from "../store/model-store.ts";
+import { recordServer } from "../store/running-servers.ts";
 import { LOAD_FLAGS, NAME_ARGUMENT, resolveContext } from "./model-flags.ts";
-import { servingText } from "./serving-text.ts";
+import { type Endpoints, servingText } from "./serving-text.ts";
 
 const MAX_BATCH_SIZE = 64;
 
@@ -38,7 +41,7 @@ const SYNTAX: CommandSyntax<typeof FLAGS> = {
 
 export async function serveModelCommand(argv: readonly string[]): Promise<void> {
   const { own, others } = splitFlags(argv);
-  let prepared: PreparedModel | undefined;
+  let found: { readonly prepared: PreparedModel; readonly store: ModelStore } | undefined;
   await runCommand(SYNTAX, own, async ({ values, positionals, reporter, signal }) => {
     const [name = ""] = positionals;
     if (others.some((flag) => flag.startsWith("--model-repository") || flag.startsWith("--model-store"))) {
@@ -47,23 +50,41 @@ export async function serveModelCommand(argv: readonly string[]): Promise<void> 
     const context = resolveContext(values, { reporter, signal });
     const resolved = await resolveModel(name, context);
     const settings = values.set === undefined ? new Map() : parseTemplateValues(values.set, () => false).values;
-    prepared = await prepareModel(
+    const prepared = await prepareModel(
       resolved,
       { maxBatchSize: values.max_batch_size, weightType: values["weight-type"], others: settings },
       context,
     );
     for (const line of prepared.lines) reporter.info(line);
+    found = { prepared, store: context.store };
   });
-  if (prepared === undefined) return;
-  await serveRepository(prepared, others);
+  if (found !== undefined) await serveRepository(found.prepared, others, found.store);
 }
 
 /** Log lines of a start are for operators of repositories; here the few lines above say what runs. */
-async function serveRepository({ repository, servedName }: PreparedModel, flags: readonly string[]): Promise<void> {
+async function serveRepository(
+  { repository, servedName }: PreparedModel,
+  flags: readonly string[],
+  store: ModelStore,
+): Promise<void> {
   const quiet = servedName === undefined || flags.some((flag) => flag.startsWith("--log-")) ? [] : ["--log-info=false"];
   const argv = [`--model-repository=${repository}`, ...quiet, ...flags];
   if (servedName === undefined) return serve(argv, { hints: true });
-  await serve(argv, { hints: true, readyText: (endpoints) => servingText(servedName, endpoints) });
+  let record: Disposable | undefined;
+  await serve(argv, {
+    hints: true,
+    readyText(endpoints) {
+      record = recordEndpoints(store, servedName, endpoints);
+      return servingText(servedName, endpoints);
+    },
+  });
+  record?.[Symbol.dispose]();
+}
+
+/** For `nereid run`, `ps` and `stop`. A server without HTTP is none that they could ask. */
+function recordEndpoints(store: ModelStore, name: string, endpoints: Endpoints): Disposable | undefined {
+  const http = endpoints.get("http");
+  return http === undefined ? undefined : recordServer(store, { name, url: urlOf(http.address, http.port, false) });
 }
 
 const OWN_NAMES: readonly string[] = ["offline", "weight-type", "set", "max-batch-size", "quiet", "json", "help"];

@@ -1,7 +1,7 @@
 /** The text of `nereid serve NAME` once the model answers: where, and how each kind of client asks. Pure. */
 import { urlOf } from "@nereid/server/cli/curl-hints";
 
-type Endpoints = ReadonlyMap<string, { readonly address: string; readonly port: number }>;
+export type Endpoints = ReadonlyMap<string, { readonly address: string; readonly port: number }>;
 
 export function servingText(name: string, endpoints: Endpoints): string {
   const http = endpoints.get("http");

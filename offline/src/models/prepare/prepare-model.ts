@@ -6,6 +6,7 @@ import { existsSync } from "node:fs";
 import { rm } from "node:fs/promises";
 import { findGpus } from "@nereid/server/device/cuda/find-gpus";
 import { type EngineSpec, GPU_MATRICES, WEIGHT_TYPES } from "@nereid/server/engine/engine-spec";
+import { Reporter } from "@nereid/server/files/progress";
 import { ToolError } from "@nereid/server/files/tool-error";
 import { initRepository } from "../../repository/create/init-repo.ts";
 import type { ResolveContext, ResolvedModel } from "../resolve/resolved-model.ts";
@@ -101,7 +102,7 @@ async function writeRepository(
   parameters: Readonly<Record<string, string>>,
   usesGpu: boolean,
   { maxBatchSize, others }: PrepareOptions,
-  { store, reporter, signal }: ResolveContext,
+  { store, signal }: ResolveContext,
 ): Promise<string> {
   const key = [model.path, parameters, usesGpu, maxBatchSize, [...others], LAYOUT];
   const repository = store.repository(model.name, key);
@@ -118,7 +119,7 @@ async function writeRepository(
       usesGpu,
       copiesModel: false,
       replaces: false,
-      reporter,
+      reporter: new Reporter({ mode: "quiet", command: "init-repo" }), // five small files need no progress
       signal,
     });
   } catch (error) {
