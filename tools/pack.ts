@@ -7,6 +7,7 @@ import { mkdirSync, rmSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
+import { workspaceModules } from "./bundle/workspace-modules.ts";
 import {
   onnxRuntimePackage,
   PLATFORMS,
@@ -15,19 +16,18 @@ import {
 } from "./packaging/published-manifest.ts";
 import { readJson } from "./packaging/stage-files.ts";
 import { stageOnnxRuntime } from "./packaging/stage-onnxruntime.ts";
-import { stagePackage } from "./packaging/stage-package.ts";
+import { stagePackage, type WorkspacePackage } from "./packaging/stage-package.ts";
 import { stageServer } from "./packaging/stage-server.ts";
-import { type PackageModules, type WorkspacePackage, workspaceModules } from "./packaging/workspace-modules.ts";
 
 const ROOT = dirname(dirname(fileURLToPath(import.meta.url)));
 const { workspaces }: { readonly workspaces: readonly string[] } = readJson(join(ROOT, "package.json"));
 
 type Stage = (folder: string) => Promise<void> | void;
 
-function stageOf(member: WorkspacePackage, modules: PackageModules): Stage {
-  if (member.folder === "server") return (folder) => stageServer(ROOT, member, modules, folder);
+function stageOf(member: WorkspacePackage, imported: ReadonlySet<string>): Stage {
+  if (member.folder === "server") return (folder) => stageServer(ROOT, member, imported, folder);
   const contents = member.folder === "nereid" ? { manifest: publishedUmbrellaManifest(member.manifest) } : {};
-  return (folder) => stagePackage(ROOT, member, modules, folder, contents);
+  return (folder) => stagePackage(ROOT, member, imported, folder, contents);
 }
 
 async function allStages(): Promise<ReadonlyMap<string, Stage>> {
@@ -35,11 +35,10 @@ async function allStages(): Promise<ReadonlyMap<string, Stage>> {
     return { folder, manifest: readJson<WorkspaceManifest>(join(ROOT, folder, "package.json")) };
   });
   const modules = await workspaceModules(ROOT, members);
-  const noModules = { files: [], packages: new Set<string>() };
   return new Map([
     ...members.map((member): [string, Stage] => [
       member.folder,
-      stageOf(member, modules.get(member.manifest.name) ?? noModules),
+      stageOf(member, modules.get(member.manifest.name)?.packages ?? new Set<string>()),
     ]),
     ...PLATFORMS.map((platform): [string, Stage] => [
       onnxRuntimePackage(platform).replace(/^.*\//, ""),

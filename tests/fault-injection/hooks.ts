@@ -2,7 +2,8 @@
 import type { ResolveHook } from "node:module";
 
 const MAKER = /\/engine\/cuda\/create-runner\.[jt]s$/;
-const USERS = /\/(main\/engine-host|engine\/ranks\/follow)\.[jt]s$/;
+/** A build moves `follow` into a chunk. */
+const USERS = /\/(main\/engine-host|engine\/ranks\/follow|chunks\/[\w-]+)\.[jt]s$/;
 
 export const resolve: ResolveHook = async (specifier, context, nextResolve) => {
   const resolved = await nextResolve(specifier, context);

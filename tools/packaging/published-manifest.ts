@@ -1,8 +1,6 @@
 /** From a package.json of the workspace to the one that users get. Decides on data given; touches no file. */
+import { type PackageExports, SOURCE_CONDITION } from "../bundle/workspace-modules.ts";
 import { BUNDLED_PACKAGES, type Manifest, OWN_SCOPE } from "../dependency-rules.ts";
-
-/** By path inside the package: a file, or files by condition. */
-type PackageExports = Readonly<Record<string, string | Readonly<Record<string, string>>>>;
 
 /** A package.json as far as packing looks at it; all other keys pass through. */
 export interface WorkspaceManifest extends Manifest {
@@ -12,8 +10,6 @@ export interface WorkspaceManifest extends Manifest {
   readonly peerDependenciesMeta?: Readonly<Record<string, { readonly optional: boolean }>>;
 }
 
-/** Condition under which the workspace resolves to sources, which packages do not carry. */
-const SOURCE_CONDITION = "nereid-source";
 const NOTICES: readonly string[] = ["LICENSE", "NOTICE"];
 /** Platforms for which ONNX Runtime, koffi and the server all have a library. */
 export const PLATFORMS: readonly Platform[] = [

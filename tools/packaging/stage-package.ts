@@ -1,9 +1,14 @@
-/** Any package of the workspace: the modules that it ships, the files beside them, its manifest and notices. */
+/** Any package of the workspace: its built modules, the files beside them, its manifest and notices. */
 import { existsSync, readFileSync } from "node:fs";
 import { join, posix } from "node:path";
 import { publishedManifest, type WorkspaceManifest } from "./published-manifest.ts";
 import { copyBuilt, copyInto, emptyFolder, filesBelow, WORKSPACE_NOTICES, writeJson } from "./stage-files.ts";
-import type { PackageModules, WorkspacePackage } from "./workspace-modules.ts";
+
+export interface WorkspacePackage {
+  /** Folder inside the workspace. */
+  readonly folder: string;
+  readonly manifest: WorkspaceManifest;
+}
 
 export interface StageContents {
   readonly manifest?: WorkspaceManifest;
@@ -28,7 +33,7 @@ const RELATIVE_TYPES = /\b(?:from|import)\s*\(?\s*"(\.{1,2}\/[^"]+)\.[jt]s"/g;
 export function stagePackage(
   root: string,
   { folder, manifest: own }: WorkspacePackage,
-  modules: PackageModules,
+  imported: ReadonlySet<string>,
   stage: string,
   {
     manifest = publishedManifest(own),
@@ -38,13 +43,13 @@ export function stagePackage(
 ): void {
   const home = join(root, folder);
   emptyFolder(stage);
-  for (const file of [...modules.files.filter((each) => each.endsWith(".js")), ...types]) {
+  for (const file of [...builtModules(home), ...types]) {
     copyBuilt(stage, home, [file], (text) => change(text, file));
   }
   copyInto(stage, home, assets(home));
   copyInto(stage, root, WORKSPACE_NOTICES);
   writeJson(join(stage, "package.json"), manifest);
-  expectDeclared(manifest, modules.packages);
+  expectDeclared(manifest, imported);
 }
 
 /** Declarations that the main module's reach, types of other modules included: what users of a library compile against. */
@@ -59,6 +64,15 @@ function declarations(home: string, { exports }: WorkspaceManifest): readonly st
     }
   }
   return [...found].sort();
+}
+
+/** The build leaves in `dist` what others reach, and nothing else. */
+function builtModules(home: string): string[] {
+  const dist = join(home, "dist");
+  if (!existsSync(dist)) return [];
+  return filesBelow(dist)
+    .filter((file) => file.endsWith(".js"))
+    .map((file) => join("dist", file));
 }
 
 function assets(home: string): string[] {

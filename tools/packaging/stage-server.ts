@@ -5,8 +5,7 @@ import { dirname, join, posix } from "node:path";
 import { build } from "esbuild";
 import { publishedServerManifest } from "./published-manifest.ts";
 import { readJson } from "./stage-files.ts";
-import { stagePackage } from "./stage-package.ts";
-import type { PackageModules, WorkspacePackage } from "./workspace-modules.ts";
+import { stagePackage, type WorkspacePackage } from "./stage-package.ts";
 
 /** Types that `nereid types` writes beside models, and the types of the package, which need no others. */
 const TYPES = ["dist/src/backend/typescript/model-api.d.ts", "dist/src/index.d.ts"];
@@ -17,11 +16,11 @@ const KOFFI_IMPORT = /(\bfrom )"koffi"/g;
 export async function stageServer(
   root: string,
   server: WorkspacePackage,
-  modules: PackageModules,
+  imported: ReadonlySet<string>,
   stage: string,
 ): Promise<void> {
-  const packages = new Set([...modules.packages].filter((name) => name !== "koffi"));
-  stagePackage(root, server, { files: modules.files, packages }, stage, {
+  const packages = new Set([...imported].filter((name) => name !== "koffi"));
+  stagePackage(root, server, packages, stage, {
     manifest: publishedServerManifest(server.manifest),
     types: TYPES,
     change: pointToBundle,

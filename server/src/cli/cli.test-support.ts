@@ -19,10 +19,10 @@ const ROOT = fileURLToPath(new URL("../../..", import.meta.url));
 const PROGRAM = `import { main } from ${JSON.stringify(new URL("./nereid.ts", import.meta.url).href)}; await main(process.argv.slice(1));`;
 const FROM_SOURCE = ["--conditions=nereid-source", "--import", "tsx", "--input-type=module", "-e", PROGRAM, "--"];
 const BUILT = [join(ROOT, "server/bin/nereid.cjs")];
-/** The record that a build writes at its end, and the sources that go into it. */
-const BUILDS: readonly (readonly [record: string, folders: readonly string[]])[] = [
-  ["wire/tsconfig.tsbuildinfo", ["wire/src"]],
-  ["server/dist/tsconfig.tsbuildinfo", ["server/src", "server/kernels"]],
+/** A file that a build writes, and the sources that go into it. */
+const BUILDS: readonly (readonly [built: string, folders: readonly string[]])[] = [
+  ["wire/dist/index.js", ["wire/src"]],
+  ["server/dist/src/cli/nereid.js", ["server/src", "server/kernels"]],
 ];
 
 const PRINT_MEMORY = "process.on('exit', () => process.stdout.write('\\n' + process.resourceUsage().maxRSS * 1024));";
@@ -42,8 +42,8 @@ export function measuredCommand(argv: readonly string[]): readonly string[] {
 }
 
 function isBuilt(): boolean {
-  return BUILDS.every(([record, folders]) => {
-    const builtMs = statSync(join(ROOT, record), { throwIfNoEntry: false })?.mtimeMs ?? 0;
+  return BUILDS.every(([built, folders]) => {
+    const builtMs = statSync(join(ROOT, built), { throwIfNoEntry: false })?.mtimeMs ?? 0;
     return folders.flatMap(sourceFiles).every((path) => statSync(path).mtimeMs < builtMs);
   });
 }

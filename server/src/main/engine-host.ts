@@ -7,7 +7,7 @@ import process from "node:process";
 import { invalidArgument } from "../core/server-error.ts";
 import { createDecoderRunner } from "../engine/cpu/cpu-runner.ts";
 import { planCpuMemory } from "../engine/cpu/memory-demand.ts";
-import { type CudaRunnerOptions, createCudaRunner } from "../engine/cuda/create-runner.ts";
+import type { CudaRunnerOptions } from "../engine/cuda/create-runner.ts";
 import { cudaRunnerOptions, draftOptions, followerOptions } from "../engine/cuda/runner-options.ts";
 import { warmUp } from "../engine/cuda/warm-up.ts";
 import { WarmUpStore } from "../engine/cuda/warm-up-store.ts";
@@ -16,7 +16,6 @@ import { HOST_SOCKET_FD } from "../engine/host/host-process.ts";
 import { serveEngine } from "../engine/host/serve-engine.ts";
 import type { RankTask } from "../engine/ranks/follow.ts";
 import { awaitRanks } from "../engine/ranks/network-followers.ts";
-import { createRankedRunner } from "../engine/ranks/ranked-runner.ts";
 import { startThread } from "../engine/ranks/thread-follower.ts";
 import type { Drafter } from "../engine/speculation/drafter.ts";
 import { ModelDrafter } from "../engine/speculation/model-drafter.ts";
@@ -52,6 +51,12 @@ function createGpuRunner(spec: EngineSpec, gpu: GpuSpec): Promise<StepRunner> {
   return openWarm(spec, cudaRunnerOptions(spec, gpu, tell), (options) => openGpuRunner(options, gpu));
 }
 
+/** The code for GPUs is loaded for GPUs alone. */
+async function createCudaRunner(options: CudaRunnerOptions): Promise<StepRunner> {
+  const create = await import("../engine/cuda/create-runner.ts");
+  return create.createCudaRunner(options);
+}
+
 /** With the first steps of every kind done. */
 async function openWarm(
   spec: EngineSpec,
@@ -75,6 +80,7 @@ async function openGpuRunner(options: CudaRunnerOptions, gpu: GpuSpec): Promise<
   const { ranks } = gpu;
   if (ranks === undefined) return createCudaRunner(options);
   hasRanks = true;
+  const { createRankedRunner } = await import("../engine/ranks/ranked-runner.ts");
   const layout = { numTensorRanks: ranks.numTensorRanks, numStages: ranks.numStages };
   const taskOf = (rank: number, ordinal: number): RankTask => ({
     rank,

@@ -2,7 +2,7 @@
  * A follower rank: it loads its shard and runs each step that the leader sends. It knows no transport and no request.
  */
 import process from "node:process";
-import { type CudaRunnerOptions, createCudaRunner } from "../cuda/create-runner.ts";
+import type { CudaRunnerOptions } from "../cuda/create-runner.ts";
 import { WarmUpStore } from "../cuda/warm-up-store.ts";
 import type { StepRunner } from "../step-runner.ts";
 import { unframeAdapter } from "./adapter-frame.ts";
@@ -30,6 +30,8 @@ export interface LeaderPort {
 export async function follow({ rank, layout, options }: RankTask, port: LeaderPort): Promise<void> {
   const tell = (line: string): void => void process.stdout.write(`rank ${rank}: ${line}\n`);
   const store = new WarmUpStore();
+  // By a dynamic import, so that the module stays a file of its own in a bundle: tests put another in its place.
+  const { createCudaRunner } = await import("../cuda/create-runner.ts");
   const runner = await createCudaRunner({ ...options, tell, store }, async (device) => {
     port.opened();
     return openGroup(device, await port.ids(), rank, layout, options.isDeterministic);

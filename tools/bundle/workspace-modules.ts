@@ -1,34 +1,47 @@
 /**
- * Which built modules each package ships: those that its programs and its library reach, those that other packages
- * import, those loaded by name (`importOptional`), and the programs of workers. All follows from the code; no list is kept.
+ * Which modules of each package others start from: its programs and its library, those that other packages import, those
+ * loaded by name (`importOptional`), and the programs of workers. All follows from the sources; no list is kept.
  */
 import { existsSync, readFileSync } from "node:fs";
 import { join, posix } from "node:path";
 import { moduleGraph, packageOf } from "./module-graph.ts";
-import type { WorkspaceManifest } from "./published-manifest.ts";
 
-export interface WorkspacePackage {
+/** By path inside the package: a file, or files by condition. */
+export type PackageExports = Readonly<Record<string, string | Readonly<Record<string, string>>>>;
+
+/** A package.json as far as the build looks at it. */
+export interface EntryManifest {
+  readonly name: string;
+  readonly exports?: PackageExports;
+  readonly bin?: Readonly<Record<string, string>>;
+}
+
+export interface WorkspaceMember {
   /** Folder inside the workspace. */
   readonly folder: string;
-  readonly manifest: WorkspaceManifest;
+  readonly manifest: EntryManifest;
 }
 
 export interface PackageModules {
-  /** Relative to the package's folder. */
-  readonly files: readonly string[];
-  /** Names of the packages that they import. */
+  /** Sources that become files of their own, relative to the package's folder. */
+  readonly entries: readonly string[];
+  /** Names of the packages that the package's modules import. */
   readonly packages: ReadonlySet<string>;
 }
 
-/** `new URL("./json-thread.js", import.meta.url)`, also with a computed extension: a program started by its path. */
-const PROGRAM = /new URL\(\s*["`](\.{1,2}\/[\w./-]+?)(?:\.js)?\.?(?:["`]|\$\{)/g;
+/** Condition of `exports` under which the workspace resolves to sources. */
+export const SOURCE_CONDITION = "nereid-source";
+/** `new URL("./json-thread.ts", import.meta.url)`, also with a computed extension: a program started by its path. */
+const PROGRAM = /new URL\(\s*["`](\.{1,2}\/[\w./-]+?)(?:\.[jt]s)?\.?(?:["`]|\$\{)/g;
 /** Two adjacent arguments name a package of ours and its module. */
 const LOADED_BY_NAME = /"(@nereid\/[a-z-]+)",\s*"([\w./-]+)"/g;
+/** A program in JavaScript starts what is built from `src`. */
+const BUILT_IMPORT = /import\("\.\.\/dist\/([\w./-]+)\.js"\)/g;
 
 /** By package name. @throws Error for an import that leads to no module of the workspace */
 export async function workspaceModules(
   root: string,
-  packages: readonly WorkspacePackage[],
+  packages: readonly WorkspaceMember[],
 ): Promise<ReadonlyMap<string, PackageModules>> {
   const members = new Map(packages.map((each) => [each.manifest.name, new Member(root, each)]));
   const pending = new Set(members.values());
@@ -43,23 +56,30 @@ export async function workspaceModules(
 }
 
 class Member {
-  modules: PackageModules = { files: [], packages: new Set() };
+  modules: PackageModules = { entries: [], packages: new Set() };
   readonly #home: string;
-  readonly #manifest: WorkspaceManifest;
+  readonly #manifest: EntryManifest;
   readonly #entries: Set<string>;
+  /** Specifiers in its programs in JavaScript. */
+  readonly #ofPrograms: readonly string[];
 
-  constructor(root: string, { folder, manifest }: WorkspacePackage) {
+  constructor(root: string, { folder, manifest }: WorkspaceMember) {
     this.#home = join(root, folder);
     this.#manifest = manifest;
-    const library = manifest.exports?.["."] === undefined ? [] : [exportedFile(manifest, manifest.name)];
-    this.#entries = new Set([...Object.values(manifest.bin ?? {}), ...library].map((entry) => posix.normalize(entry)));
+    const main = manifest.exports?.["."] === undefined ? [] : [exportedFile(manifest, manifest.name)];
+    const texts = Object.values(manifest.bin ?? {}).map((path) => readFileSync(join(this.#home, path), "utf8"));
+    const started = texts.flatMap((text) => [...text.matchAll(BUILT_IMPORT)].map(([, path = ""]) => `${path}.ts`));
+    this.#ofPrograms = texts.flatMap((text) =>
+      [...text.matchAll(/require\("(@[^"]+)"\)/g)].map(([, name = ""]) => name),
+    );
+    this.#entries = new Set([...main, ...started]);
   }
 
   /** @returns whether it is a module that was not known before */
   addEntry(specifier: string): boolean {
     const file = exportedFile(this.#manifest, specifier);
-    if (file.endsWith(".json") || this.#entries.has(file)) return false;
     if (!existsSync(join(this.#home, file))) throw new Error(`${specifier}: expected ${join(this.#home, file)}`);
+    if (!file.endsWith(".ts") || this.#entries.has(file)) return false;
     this.#entries.add(file);
     return true;
   }
@@ -73,27 +93,28 @@ class Member {
       const added = programs.filter((program) => !this.#entries.has(program));
       for (const program of added) this.#entries.add(program);
       if (added.length > 0) continue;
-      this.modules = { files, packages: new Set([...imports].map(packageOf)) };
+      const specifiers = [...imports, ...this.#ofPrograms];
+      this.modules = { entries: [...this.#entries].sort(), packages: new Set(specifiers.map(packageOf)) };
       const named = texts.flatMap(({ text }) => [...text.matchAll(LOADED_BY_NAME)]);
-      return [...imports, ...named.map(([, name = "", module = ""]) => `${name}/${module}`)];
+      return [...specifiers, ...named.map(([, name = "", module = ""]) => `${name}/${module}`)];
     }
   }
 
   #programs(file: string, text: string): string[] {
     return [...text.matchAll(PROGRAM)]
-      .map(([, path = ""]) => `${posix.join(posix.dirname(file), path)}.js`)
-      .filter((path) => path.startsWith("dist/") && existsSync(join(this.#home, path)));
+      .map(([, path = ""]) => `${posix.join(posix.dirname(file), path)}.ts`)
+      .filter((path) => existsSync(join(this.#home, path)));
   }
 }
 
-/** Target of a specifier in a package's `exports` (Node.js, "Subpath patterns"): one `*`, the longest prefix wins. */
-export function exportedFile({ name, exports = {} }: WorkspaceManifest, specifier: string): string {
+/** Source of a specifier in a package's `exports` (Node.js, "Subpath patterns"): one `*`, the longest prefix wins. */
+export function exportedFile({ name, exports = {} }: EntryManifest, specifier: string): string {
   const path = `.${specifier.slice(name.length)}`;
   const exact = exports[path];
   const patterns = Object.keys(exports).filter((key) => key.includes("*") && path.startsWith(key.replace(/\*.*$/, "")));
   const pattern = patterns.sort((a, b) => b.length - a.length)[0] ?? "";
   const target = exact ?? exports[pattern];
-  const file = typeof target === "string" ? target : target?.default;
+  const file = typeof target === "string" ? target : target?.[SOURCE_CONDITION];
   if (file === undefined) throw new Error(`${specifier}: ${name} exports no such module`);
   const [before = "", after = ""] = pattern.split("*");
   return posix.normalize(file.replace("*", path.slice(before.length, path.length - after.length)));

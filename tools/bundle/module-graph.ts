@@ -1,4 +1,4 @@
-/** Which modules a program reaches, and which modules of other packages they name. Knows nothing of where they are copied. */
+/** Which modules a program reaches, and which modules of other packages they name. Knows nothing of what is built from them. */
 import { isBuiltin } from "node:module";
 import { build, type Metafile } from "esbuild";
 
