@@ -20,6 +20,7 @@ function fakeCall(headers: Readonly<Record<string, string>>, body: (maxBytes: nu
   return {
     method: "POST",
     path: "/",
+    query: "",
     rawHeaders: [],
     arrivalMs: 0,
     errorType: "application/json",

@@ -5,6 +5,9 @@ import { CHAT_REQUEST } from "../../server/src/protocol/openai/chat/request.ts";
 import { prepareCompletion } from "../../server/src/protocol/openai/completion/prompts.ts";
 import { COMPLETION_REQUEST } from "../../server/src/protocol/openai/completion/request.ts";
 import { PROMPTS } from "../../server/src/protocol/openai/prompts.ts";
+import type { BackgroundRun } from "../../server/src/protocol/openai/responses/store/background-run.ts";
+import { ResponseStore } from "../../server/src/protocol/openai/responses/store/response-store.ts";
+import { StoredResponse } from "../../server/src/protocol/openai/responses/store/stored-response.ts";
 import { DETOKENIZE_REQUEST } from "../../server/src/protocol/openai/tokenize.ts";
 import type { TextModel } from "../../server/src/text-model/text-model.ts";
 import type { LimitRow } from "./limit-row.ts";
@@ -30,6 +33,33 @@ function complete(numChoices: number): void {
   prepareCompletion(MODEL, body);
 }
 
+const stored = (id: number, source: ConstructorParameters<typeof StoredResponse>[1]): StoredResponse =>
+  new StoredResponse({ id: String(id), owner: "", input: [], previousId: undefined }, source);
+
+function storedCount(count: number): number {
+  const store = new ResponseStore();
+  for (let id = 0; id < count; id++) store.add(stored(id, { text: "{}", itemIds: [] }));
+  return store.numResponses;
+}
+
+/** Two characters of empty input, one of the object. */
+const LEAST_BYTES = 3;
+
+/** Two responses: the older one, of the least length, is dropped as a whole. */
+function storedBytes(count: number): number {
+  const store = new ResponseStore();
+  store.add(stored(1, { text: "0", itemIds: [] }));
+  store.add(stored(2, { text: "x".repeat(count - LEAST_BYTES - 2), itemIds: [] }));
+  return store.numBytes;
+}
+
+/** Runs that never begin, and so never end. */
+function runAtOnce(count: number): void {
+  const store = new ResponseStore();
+  const run = { isOver: false, numBytes: 0 } as unknown as BackgroundRun;
+  for (let id = 0; id < count; id++) store.add(stored(id, run));
+}
+
 export const OPENAI_ROWS: readonly LimitRow[] = [
   row("MAX_CHOICES", 128, (n) => chat({ n })),
   row("MAX_STOPS", 64, (count) => chat({ stop: times(count, "x") })),
@@ -44,5 +74,8 @@ export const OPENAI_ROWS: readonly LimitRow[] = [
   { ...row("MAX_COMPLETION_CHOICES", 2048, complete), says: "limit" },
   row("MAX_MESSAGES", 65_536, (count) => MESSAGES.read(times(count, { role: "user", content: "x" }), "messages")),
   row("MAX_ARRAY_ITEMS", 1_000_000, (count) => array(boolean()).read(times(count, true), "list")),
+  { ...row("MAX_STORED_RESPONSES", 10_000, storedCount), status: "left out", says: /^$/ },
+  { ...row("MAX_STORED_RESPONSE_BYTES", 134_217_728, storedBytes), status: "left out", says: /^$/, step: LEAST_BYTES },
+  { ...row("MAX_BACKGROUND_RESPONSES", 1024, runAtOnce), status: "429", says: "limit" },
   row("MAX_IMAGES", 128, (count) => MESSAGES.read([{ role: "user", content: times(count, IMAGE) }], "messages")),
 ];

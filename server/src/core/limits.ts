@@ -107,6 +107,13 @@ export const MAX_MESSAGES = 65_536;
 /** Elements of any other array of a body. */
 export const MAX_ARRAY_ITEMS = 1_000_000;
 
+/** Responses that are kept, of all keys: the oldest go. Agents keep one for each turn. */
+export const MAX_STORED_RESPONSES = 10_000;
+/** Bytes of all kept responses with their inputs and events: the oldest of the key that has the most go. */
+export const MAX_STORED_RESPONSE_BYTES: number = 128 * 1024 * 1024;
+/** Background responses that run at once: nobody waits for them, so nothing else bounds their number. */
+export const MAX_BACKGROUND_RESPONSES = 1024;
+
 // Chat templates
 
 /** Steps of one rendering: a node, a turn of a loop, or 32 characters. Held for about a fifth of a second. */

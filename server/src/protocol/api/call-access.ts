@@ -29,6 +29,11 @@ export class CallAccess implements TokenMeter {
     this.#route = route;
   }
 
+  /** Name of the key, to whom everything belongs that the call leaves behind. */
+  get owner(): string {
+    return this.#account.record.name;
+  }
+
   get priority(): number | undefined {
     return this.#account.record.priority;
   }

@@ -21,6 +21,8 @@ export interface HttpCall extends TraceHeaders {
   readonly method: string;
   /** Path as sent: not decoded, without the query. */
   readonly path: string;
+  /** Behind the first `?`, as sent; "" without one. */
+  readonly query: string;
   /** Names and values in turn, as sent. */
   readonly rawHeaders: readonly string[];
   /** `performance.now()` when the head was there. */

@@ -23,6 +23,10 @@ export class RewrittenCall implements HttpCall {
     this.#headers = headers;
   }
 
+  get query(): string {
+    return this.#call.query;
+  }
+
   get rawHeaders(): readonly string[] {
     return this.#call.rawHeaders;
   }

@@ -6,7 +6,7 @@ import type { Http2Stream, StreamListener } from "../../http2/stream.ts";
 import type { HttpBody, HttpCall, Reserve } from "../http-call.ts";
 import type { ContentType } from "../http-reply.ts";
 import { HeldBytes } from "./held-bytes.ts";
-import { pathOf } from "./node-call.ts";
+import { pathOf, queryOf } from "./node-call.ts";
 import { BodyCollector, ClientGone } from "./read-body.ts";
 
 export class Http2Call implements HttpCall, StreamListener {
@@ -34,6 +34,10 @@ export class Http2Call implements HttpCall, StreamListener {
     // The body has no reader yet; the stream's window bounds the buffered bytes.
     stream.pause();
     stream.listener = this;
+  }
+
+  get query(): string {
+    return queryOf(this.#stream.head.headers[":path"] ?? "");
   }
 
   /** As sent, but for what HTTP/1.1 has in its first line. */

@@ -32,6 +32,10 @@ export class NodeCall implements HttpCall {
     this.arrivalMs = performance.now();
   }
 
+  get query(): string {
+    return queryOf(this.#request.url ?? "");
+  }
+
   get rawHeaders(): readonly string[] {
     return this.#request.rawHeaders;
   }
@@ -80,4 +84,10 @@ export function pathOf(url: string): string {
   }
   const queryAt = path.indexOf("?");
   return queryAt < 0 ? path : path.slice(0, queryAt);
+}
+
+/** Behind the first `?`. RFC 3986, 3.4; requests carry no fragment. */
+export function queryOf(url: string): string {
+  const queryAt = url.indexOf("?");
+  return queryAt < 0 ? "" : url.slice(queryAt + 1);
 }

@@ -1,5 +1,4 @@
 /** A request in the terms of chats, so that both APIs share prompts, tools, guides and sampling. Source: OpenAI's API reference. */
-import type { JsonObject } from "../../api/schema.ts";
 import type { ReadMessage } from "../chat/messages.ts";
 import type { ChatRequest } from "../chat/request.ts";
 import { reasoningFields } from "./reasoning-options.ts";
@@ -41,9 +40,4 @@ export function wantsLogProbs({ include }: Pick<ResponseRequest, "include">): bo
 
 export function wantsEncodedReasoning({ include }: Pick<ResponseRequest, "include">): boolean {
   return include?.includes("reasoning.encrypted_content") ?? false;
-}
-
-/** Items of `input` with their places. */
-export function placed(items: readonly JsonObject[], path: string): readonly { item: JsonObject; path: string }[] {
-  return items.map((item, i) => ({ item, path: `${path}[${i}]` }));
 }

@@ -158,7 +158,7 @@ function callOf(item: JsonObject, path: string): ChatToolCall | undefined {
   const isNamed = item.type === "function_call" || item.type === "custom_tool_call";
   if (isNamed && typeof item.call_id !== "string") throw missingParameter(`${path}.call_id`);
   if (isNamed && typeof item.name !== "string") throw missingParameter(`${path}.name`);
-  if (typeof id !== "string" || (item.call_id === undefined && item.type !== "mcp_call")) return undefined;
+  if (typeof id !== "string" || (typeof item.call_id !== "string" && item.type !== "mcp_call")) return undefined;
   return { id, type: "function", function: { name: nameOf(item), arguments: argumentsOf(item) } };
 }
 

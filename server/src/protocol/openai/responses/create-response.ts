@@ -1,72 +1,147 @@
 /** POST /v1/responses. Source: OpenAI's API reference, "Create a model response". */
 import type { TextModel } from "../../../text-model/text-model.ts";
+import type { CallFacts } from "../../../text-model/text-request.ts";
+import { invalidRequest } from "../../api/api-error.ts";
 import type { ApiReply, RouteCall } from "../../api/route.ts";
+import type { JsonObject } from "../../api/schema.ts";
 import { TextStream } from "../../api/text-stream.ts";
 import { jsonReply } from "../../http/http-reply.ts";
-import { type PreparedChat, prepareChat } from "../chat/prompt.ts";
-import { type ChunkSource, type IndexedChunk, openGenerations } from "../open-generations.ts";
-import { findModel, nowSeconds, type OpenAiContext, startCall } from "../openai-context.ts";
-import { asChat, placed, wantsEncodedReasoning } from "./as-chat.ts";
+import { prepareChat } from "../chat/prompt.ts";
+import { type ChunkSource, openGenerations } from "../open-generations.ts";
+import { findModel, nowSeconds, startCall } from "../openai-context.ts";
+import { asChat, wantsEncodedReasoning } from "./as-chat.ts";
 import { messagesOf } from "./conversation.ts";
 import { wantsSummary } from "./reasoning-options.ts";
 import type { ResponseRequest } from "./request.ts";
+import { type ResolvedInput, resolveInput } from "./resolve-input.ts";
 import { responseError } from "./response-error.ts";
 import { ResponseEvents } from "./response-events.ts";
+import { ownerOf, type ResponsesContext } from "./responses-context.ts";
 import { type RunningOptions, RunningResponse } from "./running-response.ts";
-import { addedTools, type ResponseTools, readResponseTools } from "./tools.ts";
+import { BackgroundFacts, BackgroundRun } from "./store/background-run.ts";
+import { finalObject } from "./store/final-object.ts";
+import { type ObjectSource, StoredResponse } from "./store/stored-response.ts";
+import { eventsOf } from "./stored-routes.ts";
+import { addedTools, readResponseTools } from "./tools.ts";
+
+/** One response on its way. */
+interface Answer {
+  readonly context: ResponsesContext;
+  readonly body: ResponseRequest;
+  readonly route: RouteCall;
+  readonly input: ResolvedInput;
+  readonly options: RunningOptions;
+  readonly source: ChunkSource;
+}
 
 /** @throws ApiError @throws ClientGone */
 export async function createResponse(
-  context: OpenAiContext,
+  context: ResponsesContext,
   body: ResponseRequest,
   route: RouteCall,
 ): Promise<ApiReply> {
   const model = await findModel(context, body.model);
-  const call = startCall(context, model.served.name, route);
   try {
-    const tools = readResponseTools(body, addedTools(body.input));
-    const chat = await prepareChat(
-      model,
-      asChat(body, messagesOf(body.instructions, placed(body.input, "input"))),
-      tools,
-    );
-    const source = await openGenerations(chat.generator, [chat.request], 1, call);
-    const first = await source.next(); // an error before the first chunk has a status of its own
-    const options = runningOptions(model, body, chat, tools, route.requestId);
-    return body.stream === true ? streamed(options, first, source) : await whole(options, first, source);
+    return body.background === true
+      ? await runBehind(context, model, body, route)
+      : await answerNow(context, model, body, route);
   } catch (error) {
     throw responseError(error);
   }
 }
 
-function runningOptions(
+async function answerNow(
+  context: ResponsesContext,
   model: TextModel,
   body: ResponseRequest,
-  chat: PreparedChat,
-  { origins }: ResponseTools,
-  requestId: string,
-): RunningOptions {
-  return {
-    facts: { id: `resp_${requestId.slice(4)}`, createdAt: nowSeconds(), body },
+  route: RouteCall,
+): Promise<ApiReply> {
+  const call = startCall(context, model.served.name, route);
+  const answer = await open(context, model, body, route, call);
+  return body.stream === true ? streamed(answer) : whole(answer);
+}
+
+/** Nothing runs yet, but all is checked. */
+async function open(
+  context: ResponsesContext,
+  model: TextModel,
+  body: ResponseRequest,
+  route: RouteCall,
+  call: CallFacts,
+): Promise<Answer> {
+  const input = resolveInput(context.store, ownerOf(route), body);
+  const tools = readResponseTools(body, addedTools(input.items.map(({ item }) => item)));
+  const chat = await prepareChat(model, asChat(body, messagesOf(body.instructions, input.items)), tools);
+  const source = await openGenerations(chat.generator, [chat.request], 1, call);
+  const options: RunningOptions = {
+    facts: { id: `resp_${route.requestId.slice(4)}`, createdAt: nowSeconds(), body },
     parser: chat.openParser(),
-    origins,
+    origins: tools.origins,
     reasoning: { isSummary: wantsSummary(body.reasoning ?? {}), isEncoded: wantsEncodedReasoning(body) },
     countTokens: (text) => model.numTokens(text),
   };
+  return { context, body, route, input, options, source };
 }
 
-function streamed(options: RunningOptions, first: IndexedChunk | undefined, source: ChunkSource): ApiReply {
+async function streamed(answer: Answer): Promise<ApiReply> {
+  const { options, source } = answer;
+  const first = await source.next(); // an error before the first chunk has a status of its own
+  const writer = new ResponseEvents(options, (response) => keep(answer, response.object()));
   return {
     status: 200,
     contentType: "text/event-stream; charset=utf-8",
     headers: ["cache-control", "no-cache"],
-    chunks: new TextStream(first, source, new ResponseEvents(options, () => undefined)),
+    chunks: new TextStream(first, source, writer),
   };
 }
 
-async function whole(options: RunningOptions, first: IndexedChunk | undefined, source: ChunkSource): Promise<ApiReply> {
+async function whole(answer: Answer): Promise<ApiReply> {
+  const { options, source } = answer;
   const response = new RunningResponse(options, () => undefined);
-  for (let next = first; next !== undefined; next = await source.next()) response.read(next.chunk);
+  for (let next = await source.next(); next !== undefined; next = await source.next()) response.read(next.chunk);
   response.end();
-  return jsonReply(response.object());
+  const object = response.object();
+  keep(answer, object);
+  return jsonReply(object);
+}
+
+function keep(answer: Answer, object: JsonObject): void {
+  if (answer.body.store !== false) store(answer, finalObject(object));
+}
+
+function store({ context, body, route, input, options }: Answer, source: ObjectSource): StoredResponse {
+  const { id } = options.facts;
+  const parts = { id, owner: ownerOf(route), input: input.own, previousId: body.previous_response_id };
+  const response = new StoredResponse(parts, source);
+  context.store.add(response);
+  return response;
+}
+
+/** Goes on without its client. */
+async function runBehind(
+  context: ResponsesContext,
+  model: TextModel,
+  body: ResponseRequest,
+  route: RouteCall,
+): Promise<ApiReply> {
+  if (body.store === false) {
+    throw invalidRequest("store", "invalid_value", "Background mode requires 'store' to be true.");
+  }
+  route.access?.admit(model.served.name);
+  const call = new BackgroundFacts(route);
+  const answer = await open(context, model, { ...body, stream: true }, route, call);
+  const run = new BackgroundRun(answer.options, answer.source, call);
+  const response = await storeRun(answer, run);
+  const queued = jsonReply(run.object());
+  void run.run(() => context.store.update(response));
+  return body.stream === true ? eventsOf(response, route, 0) : queued;
+}
+
+async function storeRun(answer: Answer, run: BackgroundRun): Promise<StoredResponse> {
+  try {
+    return store(answer, run);
+  } catch (error) {
+    await answer.source.return();
+    throw error;
+  }
 }

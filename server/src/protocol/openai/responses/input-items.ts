@@ -81,9 +81,15 @@ const PREFIXES: Readonly<Record<ItemKind, string>> = {
 /** Items as they are kept: each with an id. */
 export function withIds(items: readonly JsonObject[]): readonly JsonObject[] {
   return items.map((item) => {
-    if (typeof item.id === "string") return item;
-    return { ...item, id: newItemId(PREFIXES[kindOf(String(item.type)) ?? "silent"]) };
+    const id = typeof item.id === "string" ? item.id : newItemId(PREFIXES[kindOf(String(item.type)) ?? "silent"]);
+    return { ...item, ...partsOf(item), id };
   });
+}
+
+/** Lists show the text of a message as a part. */
+function partsOf({ content, role }: JsonObject): JsonObject {
+  if (typeof content !== "string") return {};
+  return { content: [{ type: role === "assistant" ? "output_text" : "input_text", text: content }] };
 }
 
 export function newItemId(prefix: string): string {

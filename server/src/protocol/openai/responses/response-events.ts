@@ -2,7 +2,7 @@
 import type { JsonObject } from "../../api/schema.ts";
 import type { StreamWriter } from "../../api/text-stream.ts";
 import type { IndexedChunk } from "../open-generations.ts";
-import type { Emit } from "./output-item.ts";
+import type { Emit } from "./items/output-item.ts";
 import { type RunningOptions, RunningResponse } from "./running-response.ts";
 
 /** Numbers events and writes them. */

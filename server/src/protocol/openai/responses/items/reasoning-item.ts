@@ -3,9 +3,9 @@
  * no second model that would shorten it. Source: OpenAI's API reference, streaming events, "response.reasoning_text.delta",
  * "response.reasoning_summary_text.delta" and neighbours.
  */
-import type { JsonObject } from "../../api/schema.ts";
+import type { JsonObject } from "../../../api/schema.ts";
+import { encodeReasoning } from "../reasoning-text.ts";
 import type { ItemEvents, ItemStatus, OutputItem } from "./output-item.ts";
-import { encodeReasoning } from "./reasoning-text.ts";
 
 export interface ReasoningDisplay {
   readonly isSummary: boolean;

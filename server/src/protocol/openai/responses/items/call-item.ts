@@ -2,9 +2,9 @@
  * A call of the answer, to a function or to a custom tool.
  * Source: OpenAI's API reference, streaming events, "response.function_call_arguments.delta", "response.custom_tool_call_input.delta".
  */
-import { isObject, type JsonObject } from "../../api/schema.ts";
+import { isObject, type JsonObject } from "../../../api/schema.ts";
+import type { ToolOrigin } from "../tools.ts";
 import type { ItemEvents, ItemStatus, OutputItem } from "./output-item.ts";
-import type { ToolOrigin } from "./tools.ts";
 
 export class FunctionCallItem implements OutputItem {
   readonly kind = "call";

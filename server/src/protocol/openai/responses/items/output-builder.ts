@@ -2,16 +2,16 @@
  * The items of an answer from the deltas of its text: text, reasoning and calls in the order in which the model wrote
  * them. Source: OpenAI's API reference, "The response object", `output`.
  */
-import type { OutputDelta } from "../../../chat/chat-contract.ts";
-import type { TokenScore } from "../../../text-model/text-request.ts";
-import type { JsonObject } from "../../api/schema.ts";
-import { chatLogProbs } from "../log-probs.ts";
+import type { OutputDelta } from "../../../../chat/chat-contract.ts";
+import type { TokenScore } from "../../../../text-model/text-request.ts";
+import type { JsonObject } from "../../../api/schema.ts";
+import { chatLogProbs } from "../../log-probs.ts";
+import { newItemId } from "../input-items.ts";
+import type { ToolOrigin } from "../tools.ts";
 import { CustomCallItem, FunctionCallItem } from "./call-item.ts";
-import { newItemId } from "./input-items.ts";
 import { MessageItem } from "./message-item.ts";
 import { type Emit, ItemEvents, type ItemStatus, type OutputItem, type TokenLogProbs } from "./output-item.ts";
 import { type ReasoningDisplay, ReasoningItem } from "./reasoning-item.ts";
-import type { ToolOrigin } from "./tools.ts";
 
 export interface OutputOptions {
   readonly origins: ReadonlyMap<string, ToolOrigin>;

@@ -1,5 +1,5 @@
 /** A message of the answer. Source: OpenAI's API reference, streaming events, "response.output_text.delta" and neighbours. */
-import type { JsonObject } from "../../api/schema.ts";
+import type { JsonObject } from "../../../api/schema.ts";
 import type { ItemEvents, ItemStatus, OutputItem, TokenLogProbs } from "./output-item.ts";
 
 const PLACE: JsonObject = { content_index: 0 };

@@ -1,6 +1,6 @@
 /** One item of an answer while it grows: a message, reasoning, or a call. Source: OpenAI's API reference, "The response object". */
-import type { JsonObject } from "../../api/schema.ts";
-import type { ChatLogProbs } from "../log-probs.ts";
+import type { JsonObject } from "../../../api/schema.ts";
+import type { ChatLogProbs } from "../../log-probs.ts";
 
 /** Takes the events of an answer in their order; each gets its number where it is written. */
 export type Emit = (type: string, fields: JsonObject) => void;
