@@ -61,6 +61,14 @@ const TAG = JSON.stringify({
   },
 });
 
+const RANGES: readonly (readonly [schema: object, good: string[], bad: string[]])[] = [
+  [{ type: "integer", minimum: 3 }, ["3", "9", "10", "20", "123456"], ["1", "2", "0", "-3"]],
+  [{ type: "integer", minimum: -3 }, ["-3", "-1", "0", "7", "100"], ["-", "-4"]],
+  [{ type: "integer", exclusiveMaximum: 0 }, ["-1", "-20"], ["0", "1"]],
+  [{ type: "number", minimum: 0.5, maximum: 2 }, ["0.5", "1.25", "2"], ["0x5", "3", "-1"]],
+  [{ type: "number", minimum: -3 }, ["-2.5", "0", "12.5"], ["-", "-5"]],
+];
+
 test("open() allows what fits the guide and nothing else", async (t) => {
   const guides = createGuides(t);
   const cases: [Guide, string[], string[]][] = [
@@ -76,6 +84,11 @@ test("open() allows what fits the guide and nothing else", async (t) => {
       ["no call", 'first <f>{"a":1}</f>', '<f>{"a":1}</f>'],
       ['<f>{"a":"x"}</f>', "<f>{}</f>", `<f>{${" ".repeat(17)}"a":1}</f>`],
     ],
+    ...RANGES.map(([bounds, good, bad]): [Guide, string[], string[]] => [
+      { type: "json_schema", text: JSON.stringify(bounds) },
+      good,
+      bad,
+    ]),
     [{ type: "json", text: "" }, ['{"a": [1, 2.5, null]}', '[true, "b"]'], ["{", '{"a" 1}', "hello"]],
     [
       { type: "json_schema", text: SCHEMA },

@@ -14,6 +14,7 @@ import {
   type XGrammarCompiler,
   type XGrammarMatcher,
 } from "./load-xgrammar.ts";
+import { withClosedBounds } from "./number-bounds.ts";
 import { readVocabulary } from "./tokenizer-vocabulary.ts";
 
 /** Blanks between two parts of a JSON text: enough to indent, too few for a small model to lose itself in. */
@@ -92,7 +93,14 @@ class GrammarWorker {
   async #compileTag(tag: unknown): Promise<XGrammarCompiled> {
     const bounded = await boundedTag(tag, async (schema) => {
       const { Grammar } = this.#xgrammar;
-      const grammar = await Grammar.fromJSONSchema(schema, true, undefined, undefined, true, MAX_WHITESPACE);
+      const grammar = await Grammar.fromJSONSchema(
+        closedText(schema),
+        true,
+        undefined,
+        undefined,
+        true,
+        MAX_WHITESPACE,
+      );
       const text = grammar.toString();
       grammar.dispose();
       return text;
@@ -105,7 +113,14 @@ class GrammarWorker {
       case "json":
         return this.#compiler.compileBuiltinJSONGrammar();
       case "json_schema":
-        return this.#compiler.compileJSONSchema(grammar.text, true, undefined, undefined, true, MAX_WHITESPACE);
+        return this.#compiler.compileJSONSchema(
+          closedText(grammar.text),
+          true,
+          undefined,
+          undefined,
+          true,
+          MAX_WHITESPACE,
+        );
       case "ebnf":
         return this.#compiler.compileGrammar(grammar.text);
       case "structural_tag":
@@ -115,6 +130,15 @@ class GrammarWorker {
         return this.#compiler.compileStructuralTag({ type: "structural_tag", format });
       }
     }
+  }
+}
+
+/** A text that is no JSON stays: the library says what is wrong with it. */
+function closedText(schema: string): string {
+  try {
+    return JSON.stringify(withClosedBounds(JSON.parse(schema)));
+  } catch {
+    return schema;
   }
 }
 
