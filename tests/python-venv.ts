@@ -1,5 +1,6 @@
 /**
  * A Python interpreter with packages, for tests that need one: a virtual environment under `.venv/` of the repository, made once.
+ * Packages that need other versions of the same libraries have an environment of their own, by name, under `.venv/named/`.
  * Tells why when that is impossible (no Python, no package index), so that tests are skipped by name.
  */
 import { execFile } from "node:child_process";
@@ -17,17 +18,18 @@ export type PythonVenv =
 const FOLDER = fileURLToPath(new URL("../.venv", import.meta.url));
 const LOCK = fileURLToPath(new URL("../.cache/python-venv.lock", import.meta.url));
 /** One requirement a line: pip itself does not remember which extras it has installed. */
-const DONE = join(FOLDER, "installed.txt");
+const DONE = "installed.txt";
 const INSTALL_TIMEOUT_MS = 300_000;
 /** A lock this old was left by a process that died. */
 const STALE_LOCK_MS = 2 * INSTALL_TIMEOUT_MS;
 const run = promisify(execFile);
 
 /** Requirements as pip takes them, e.g. "numpy" or "tritonclient[http]". Never rejects. */
-export async function pythonVenv(requirements: readonly string[]): Promise<PythonVenv> {
-  const python = join(FOLDER, "bin", "python");
+export async function pythonVenv(requirements: readonly string[], name?: string): Promise<PythonVenv> {
+  const folder = name === undefined ? FOLDER : join(FOLDER, "named", name);
+  const python = join(folder, "bin", "python");
   try {
-    await withLock(() => prepare(python, requirements));
+    await withLock(() => prepare(folder, python, requirements));
     return { python };
   } catch (error) {
     const text = error instanceof Error ? error.message.trim() : String(error);
@@ -35,15 +37,16 @@ export async function pythonVenv(requirements: readonly string[]): Promise<Pytho
   }
 }
 
-async function prepare(python: string, requirements: readonly string[]): Promise<void> {
-  if (!existsSync(python)) await run("python3", ["-m", "venv", FOLDER], { timeout: INSTALL_TIMEOUT_MS });
-  const done = new Set(existsSync(DONE) ? (await readFile(DONE, "utf8")).split("\n") : []);
+async function prepare(folder: string, python: string, requirements: readonly string[]): Promise<void> {
+  if (!existsSync(python)) await run("python3", ["-m", "venv", folder], { timeout: INSTALL_TIMEOUT_MS });
+  const list = join(folder, DONE);
+  const done = new Set(existsSync(list) ? (await readFile(list, "utf8")).split("\n") : []);
   const missing = requirements.filter((requirement) => !done.has(requirement));
   if (missing.length === 0) return;
   const options = ["-q", "--disable-pip-version-check", "--retries", "1", "--timeout", "15"];
   // Python compiles what it imports; of most packages that is a small part.
   await run(python, ["-m", "pip", "install", "--no-compile", ...options, ...missing], { timeout: INSTALL_TIMEOUT_MS });
-  await writeFile(DONE, [...done, ...missing].join("\n"));
+  await writeFile(list, [...done, ...missing].join("\n"));
 }
 
 /** Test files run in parallel processes: one at a time may change the environment. */
