@@ -109,6 +109,13 @@ const COMMANDS: ReadonlyMap<string, Command> = new Map<string, Command>([
       "chat with a model by its name; or takes the flags of run.py",
     ),
   ],
+  ["pull", packaged("@nereid/offline", "models/cli/pull", "pullCommand", "download a model by its name")],
+  ["list", packaged("@nereid/offline", "models/cli/list", "listCommand", "list the models that are here")],
+  ["show", packaged("@nereid/offline", "models/cli/show", "showCommand", "show the facts of a model that is here")],
+  ["ps", packaged("@nereid/offline", "models/cli/ps", "psCommand", "list the servers that serve a model by its name")],
+  ["stop", packaged("@nereid/offline", "models/cli/stop", "stopCommand", "end the server of a model")],
+  ["rm", packaged("@nereid/offline", "models/cli/rm", "rmCommand", "remove models from the caches")],
+  ["cp", packaged("@nereid/offline", "models/cli/cp", "cpCommand", "give a model a second name")],
   [
     "summarize",
     packaged(

@@ -114,10 +114,23 @@ test("nereid run NAME asks the server that serves it", async () => {
   assert.equal(await answered(), before + 1);
 });
 
-test("nereid serve NAME ends with 0 on SIGINT, and needs no network the second time", async () => {
+test("nereid ps lists the server, and nereid rm keeps its files", async () => {
+  const [ps, rm] = await Promise.all([runCli(["ps"], env), runCli(["rm", NAME, "--yes"], env)]);
+  assert.match(
+    ps.stdout,
+    new RegExp(`^NAME +PID +URL +STARTED\\norg/tiny +${child.pid} +http://127.0.0.1:\\d+ +.* ago\\n$`),
+  );
+  assert.match(rm.stderr, /org\/tiny is served by process \d+\nnereid stop org\/tiny/);
+});
+
+test("nereid stop ends the server, which needs no network the second time", async () => {
   const ended = once(child, "exit");
-  child.kill("SIGINT");
+  const wrong = await runCli(["stop", "org/other"], env);
+  assert.match(wrong.stderr, /No server of nereid serve serves 'org\/other'; those that run: org\/tiny/);
+  const stop = await runCli(["stop", NAME], env);
+  assert.deepEqual([stop.code, stop.stdout], [0, `Stopped org/tiny (process ${child.pid})\n`]);
   assert.deepEqual(await ended, [0, null]);
+  assert.match((await runCli(["ps"], env)).stdout, /No server runs/);
   const before = hub.requests.length;
   const port = await freePorts();
   const flags = [

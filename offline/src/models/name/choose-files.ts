@@ -34,7 +34,7 @@ export function chooseFiles(paths: readonly string[], quantization: string | und
 }
 
 /** Projectors of images and importance matrices have the same ending. */
-function isFirstGguf(path: string): boolean {
+export function isFirstGguf(path: string): boolean {
   const part = PART_OF.exec(path)?.[1] ?? "00001";
   return path.endsWith(".gguf") && part === "00001" && !/mmproj|imatrix/i.test(path);
 }
@@ -60,7 +60,7 @@ function endsWithLabel(path: string, lower: string): boolean {
 }
 
 /** `Q4_K_M` of `model-Q4_K_M.gguf`; the whole stem when there is none. */
-function labelOf(path: string): string {
+export function labelOf(path: string): string {
   const stem = path
     .slice(path.lastIndexOf("/") + 1)
     .replace(PART_OF, "")
@@ -68,7 +68,8 @@ function labelOf(path: string): string {
   return /(?:^|[.\-_])((?:I?Q\d|TQ\d|MXFP4|NVFP4)[A-Z0-9_]*|BF16|F16|F32)$/i.exec(stem)?.[1] ?? stem;
 }
 
-function withParts(first: string, paths: readonly string[]): readonly string[] {
+/** The first part comes first. */
+export function withParts(first: string, paths: readonly string[]): readonly string[] {
   if (!PART_OF.test(first)) return [first];
   const stem = first.replace(PART_OF, "");
   return paths.filter((path) => PART_OF.test(path) && path.replace(PART_OF, "") === stem).sort();
