@@ -8,13 +8,8 @@ import type { CudaBuffer, PinnedBuffer } from "../../device/cuda/cuda-memory.ts"
 import { CublasLtGemms, gemmRows } from "../../device/cuda/dense-gemm.ts";
 import { CudaTimer } from "../../device/cuda/measure-algorithms.ts";
 import { hasThreeAxes } from "../../models/config/rope-axes.ts";
-import {
-  type CudaReplacedRows,
-  enqueueChoice,
-  enqueueEmbedding,
-  enqueueLayers,
-  enqueueLogits,
-} from "../../models/cuda/decoder.ts";
+import { enqueueChoice, enqueueDecoder, enqueueLogits } from "../../models/cuda/decoder.ts";
+import type { CudaReplacedRows } from "../../models/cuda/embedding.ts";
 import type { CudaBatch, CudaPass } from "../../models/cuda/pass.ts";
 import { layOutStep, packStep, type StepSizes } from "../../models/cuda/step-layout.ts";
 import type { AdapterShares } from "../../models/shard/rank-lora.ts";
@@ -257,8 +252,7 @@ export class DecoderCudaRunner implements StepRunner, StepLimits {
 
   #enqueueDecodePass(pass: CudaPass): void {
     const { numTokens, numChoices } = pass.batch;
-    enqueueEmbedding(pass);
-    const rows = enqueueLayers(pass);
+    const rows = enqueueDecoder(pass);
     if (rows === undefined) throw new Error("a decode step without logits");
     enqueueLogits(pass, rows, { first: 0, count: numTokens }, pass.memory.logits);
     if (numChoices > 0) enqueueChoice(pass, numChoices);
@@ -277,8 +271,7 @@ export class DecoderCudaRunner implements StepRunner, StepLimits {
     const kind = { ...countQueries(input), keepsAllRows: keepsRows(input) };
     const adapters = planStepAdapters(input, this.adapters?.loaded ?? NO_ADAPTERS);
     const pass = this.#pass(this.#upload(input, sizes, choices, kind, adapters));
-    enqueueEmbedding(pass, this.#uploadEmbeddings(input, slot));
-    const rows = enqueueLayers(pass);
+    const rows = enqueueDecoder(pass, this.#uploadEmbeddings(input, slot));
     if (rows === undefined) return;
     for (let first = 0; first < numLogitRows; first += this.#bounds.maxLogitRows) {
       const count = Math.min(this.#bounds.maxLogitRows, numLogitRows - first);

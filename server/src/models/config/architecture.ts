@@ -1,6 +1,6 @@
 /**
  * The difference between architectures: a row of the table in architectures.ts. It holds switches, and the names of
- * formats/weight-names.ts. Their effect is in decoder-config.ts, weight-plan.ts and decoder.ts.
+ * formats/weight-names.ts. Their effect is in decoder-config.ts, weight-plan.ts and walk-decoder.ts.
  */
 import type { WeightNames } from "../../formats/hf/weight-names.ts";
 

@@ -1,4 +1,4 @@
-/** The attention of a layer on a GPU: projection, norms of heads, RoPE, the cache, and the kernels that read it. */
+/** The attention of a layer on a GPU: norms of heads, RoPE, the cache, and the kernels that read it. */
 import {
   type DecodeRope,
   launchDecodeAttention,
@@ -7,19 +7,9 @@ import {
 } from "../../../kernels/attention/attention.cuda.ts";
 import { decodeWorkspaceBytes } from "../../../kernels/attention/decode-plan.ts";
 import type { Fp8KvScales, KvCacheForm } from "../../../kernels/cuda/kv-cache-type.ts";
-import type { DeferredEpilogue } from "../../../kernels/cuda/quantized-output.ts";
 import { launchRopeStore } from "../../../kernels/rope-store/rope-store.cuda.ts";
-import type { DevicePointer } from "../../device/cuda/kernel-stream.ts";
 import type { DecoderConfig } from "../config/decoder-config.ts";
-import { enqueueAdapted } from "./lora.ts";
-import {
-  type CudaCacheType,
-  type CudaDecoderModel,
-  type CudaLayerCache,
-  type CudaPass,
-  type CudaRows,
-  numbersAt,
-} from "./pass.ts";
+import { type CudaCacheType, type CudaDecoderModel, type CudaPass, type CudaRows, numbersAt } from "./pass.ts";
 
 /** Workspace of attention: counters, which are zero between steps, and partial sums behind them. */
 export interface AttentionScratch {
@@ -43,28 +33,24 @@ export function attentionScratch(
   return { countersBytes, numBytes: countersBytes + partials };
 }
 
-/** Gives [numTokens, numHeads * headDim]; the keys and values of the step are in the cache then. */
-export function enqueueAttention(pass: CudaPass, index: number, normed: CudaRows): DevicePointer {
-  const { qkv } = expectAt(pass.model.weights.layers, index);
-  const place = { layer: index, linear: "qkv" } as const;
-  const left = enqueueAdapted(pass, place, normed, qkv, pass.batch.numTokens, pass.memory.qkv, "sums");
-  return enqueueProjected(pass, index, left);
-}
-
-/** The same from queries, keys and values in `memory.qkv` on. */
-export function enqueueProjected(pass: CudaPass, index: number, left?: DeferredEpilogue): DevicePointer {
+/**
+ * Norms of heads, RoPE, and keys and values to the cache. Gives what `enqueueReads()` reads: the queries in
+ * `memory.queries`, or `memory.qkv` as it is where the attention kernel does all that.
+ */
+export function enqueueRopeStore(pass: CudaPass, index: number, qkv: CudaRows): CudaRows {
   const { stream, model, memory, batch } = pass;
+  const { deferred } = qkv;
+  if (deferred === undefined && rotatesInDecode(pass, index)) return qkv;
   const { numHeads, numKvHeads, headDim, norm, layers } = model.config;
-  if (left === undefined && rotatesInDecode(pass, index)) return enqueueRotatingReads(pass, index);
   const layer = expectAt(model.weights.layers, index);
   const { keys, values } = expectAt(model.caches, index);
-  const { rope: number, window } = expectAt(layers, index);
+  const { rope: number } = expectAt(layers, index);
   const rope = number === undefined ? undefined : expectAt(model.ropes, number);
   launchRopeStore(stream, {
     type: model.type,
-    qkv: memory.qkv,
-    sumScales: left?.scales,
-    splitKPartials: left?.parts,
+    qkv: qkv.address,
+    sumScales: deferred?.scales,
+    splitKPartials: deferred?.parts,
     positions: numbersAt(batch, rope?.sections === undefined ? "positions" : "axes"),
     slots: numbersAt(batch, "slots"),
     numTokens: batch.numTokens,
@@ -79,8 +65,7 @@ export function enqueueProjected(pass: CudaPass, index: number, left?: DeferredE
     values,
     ...cacheForm(model),
   });
-  enqueueReads(pass, { keys, values }, window);
-  return memory.attentionOutput;
+  return { address: memory.queries };
 }
 
 /** From more rows on the angles, which each block finds for itself, cost more than a kernel for them. */
@@ -99,26 +84,20 @@ function rotatesInDecode({ model, batch }: CudaPass, index: number): boolean {
   return isDecode && supportsDecodeRope(model.type, headDim, numDims);
 }
 
-function enqueueRotatingReads(pass: CudaPass, index: number): DevicePointer {
-  const { model, memory } = pass;
-  const { rope = 0, window } = expectAt(model.config.layers, index);
-  enqueueReads(pass, expectAt(model.caches, index), window, expectAt(model.ropes, rope));
-  return memory.attentionOutput;
-}
-
-/** The sequences in front that add one token each are read for by one kernel, all others by another. */
-function enqueueReads(
-  pass: CudaPass,
-  { keys, values }: CudaLayerCache,
-  window: number | undefined,
-  turning?: DecodeRope,
-): void {
+/**
+ * The attention output, [numTokens, numHeads * headDim], of what `enqueueRopeStore()` gives. The sequences in front that add
+ * one token each are read for by one kernel, all others by another.
+ */
+export function enqueueReads(pass: CudaPass, index: number, { address: q }: CudaRows): CudaRows {
   const { stream, model, memory, batch } = pass;
-  const { numHeads, numKvHeads, headDim, attentionScale, attentionSoftCap } = model.config;
+  const { numHeads, numKvHeads, headDim, attentionScale, attentionSoftCap, layers } = model.config;
+  const { keys, values } = expectAt(model.caches, index);
+  const { rope = 0, window } = expectAt(layers, index);
+  const rotating: DecodeRope | undefined = q === memory.qkv ? expectAt(model.ropes, rope) : undefined;
   const shared = {
     type: model.type,
-    q: turning === undefined ? memory.queries : memory.qkv,
-    qRowWidth: (turning === undefined ? numHeads : numHeads + 2 * numKvHeads) * headDim,
+    q,
+    qRowWidth: (rotating === undefined ? numHeads : numHeads + 2 * numKvHeads) * headDim,
     keys,
     values,
     out: memory.attentionOutput,
@@ -147,10 +126,10 @@ function enqueueReads(
       numSequences: numDecoding,
       counters,
       partials,
-      rope: turning,
+      rope: rotating,
     });
   }
-  if (numDecoding === numSequences) return;
+  if (numDecoding === numSequences) return { address: memory.attentionOutput };
   launchPrefillAttention(stream, {
     ...shared,
     contextLengths: contextLengths + BigInt(4 * numDecoding),
@@ -160,6 +139,7 @@ function enqueueReads(
     maxQueryLength: batch.maxQueryLength,
     isDeterministic,
   });
+  return { address: memory.attentionOutput };
 }
 
 function cacheForm({ cacheType }: CudaDecoderModel): KvCacheForm {

@@ -7,13 +7,13 @@ import { planExperts } from "./experts-memory.ts";
 import type { CudaBatch, CudaCacheType } from "./pass.ts";
 import { GEMMA, LLAMA, LLAMA_LAYER, MIXTRAL, PHI, QWEN_MOE, record } from "./record-pass.test-support.ts";
 
-test("enqueueLayers() multiplies few rows straight from the weights", () => {
+test("enqueueDecoder() multiplies few rows straight from the weights", () => {
   const { kernels, gemms } = record(LLAMA, 12, { numDecoding: 2, numLogitRows: 12, keepsAllRows: true });
   assert.equal(kernels.filter((name) => name === "skinny_gemm").length, 9);
   assert.equal(gemms.length, 0);
 });
 
-test("enqueueLayers() of few rows that add one token each is two launches a layer", () => {
+test("enqueueDecoder() of few rows that add one token each is two launches a layer", () => {
   const layer = ["paged_decode", "fused_layer"];
   const decode = { numDecoding: 2, numLogitRows: 2, keepsAllRows: true };
   const { kernels, launches } = record(LLAMA, 2, decode, { arch: "sm_90a" });
@@ -27,7 +27,7 @@ test("enqueueLayers() of few rows that add one token each is two launches a laye
   );
 });
 
-test("enqueueLayers() takes one row as it takes many in the deterministic mode", () => {
+test("enqueueDecoder() takes one row as it takes many in the deterministic mode", () => {
   const kernelsOf = (numTokens: number, kind: Partial<CudaBatch>) => {
     const all = { numLogitRows: numTokens, keepsAllRows: true, ...kind };
     return record(LLAMA, numTokens, all, { isDeterministic: true }).kernels;
@@ -39,14 +39,14 @@ test("enqueueLayers() takes one row as it takes many in the deterministic mode",
   assert.deepEqual(kernelsOf(40, { numDecoding: 1 }), expected);
 });
 
-test("enqueueLayers() leaves no scales to readers in the deterministic mode", () => {
+test("enqueueDecoder() leaves no scales to readers in the deterministic mode", () => {
   const decode = { numDecoding: 2, numLogitRows: 2, keepsAllRows: true };
   const config = { ...LLAMA, intermediate_size: 192 };
   const { gemms } = record(config, 2, decode, { hasCodes: true, isDeterministic: true });
   assert.deepEqual(new Set(gemms.slice(0, -1).map(({ scales }) => scales)), new Set(["rows"]));
 });
 
-test("enqueueLayers() takes few rows GEMM by GEMM where no fused kernel is written", () => {
+test("enqueueDecoder() takes few rows GEMM by GEMM where no fused kernel is written", () => {
   const kind = { numDecoding: 2, numLogitRows: 2, keepsAllRows: true };
   for (const [config, change] of [
     [GEMMA, {}],
@@ -59,7 +59,7 @@ test("enqueueLayers() takes few rows GEMM by GEMM where no fused kernel is writt
   }
 });
 
-test("enqueueLayers() of a decode step is nine launches a layer", () => {
+test("enqueueDecoder() of a decode step is nine launches a layer", () => {
   const { kernels, gemms } = record(LLAMA, 32, { numDecoding: 2, numLogitRows: 32, keepsAllRows: true });
   assert.deepEqual(kernels, ["gather_rows", "add_norm", ...LLAMA_LAYER, ...LLAMA_LAYER, "gemm"]);
   assert.deepEqual(
@@ -74,7 +74,7 @@ test("enqueueLayers() of a decode step is nine launches a layer", () => {
   assert.equal(gemms.at(-1)?.outputType, "f32");
 });
 
-test("enqueueLayers() of some tens of rows uses WGMMA where it exists", () => {
+test("enqueueDecoder() of some tens of rows uses WGMMA where it exists", () => {
   const kind = { numDecoding: 2, numLogitRows: 32, keepsAllRows: true };
   const kernelsOf = (hasCodes: boolean) => record(LLAMA, 32, kind, { hasCodes, arch: "sm_90a" });
   const ofFloats = ["rope_store", "paged_decode", "wgmma_gemm", "add_norm", "wgmma_gemm", "wgmma_gemm", "add_norm"];
@@ -102,7 +102,7 @@ test("enqueueLayers() of some tens of rows uses WGMMA where it exists", () => {
   }
 });
 
-test("enqueueLayers() of a prompt takes the rows for logits out of the last layer", () => {
+test("enqueueDecoder() of a prompt takes the rows for logits out of the last layer", () => {
   const { kernels, gemms } = record(LLAMA, 40, {});
   const thin = kernels.map((name) => (name === "skinny_gemm" ? "gemm" : name));
   assert.deepEqual(
@@ -115,18 +115,18 @@ test("enqueueLayers() of a prompt takes the rows for logits out of the last laye
   );
 });
 
-test("enqueueLayers() stops at the cache when no logits are wanted", () => {
+test("enqueueDecoder() stops at the cache when no logits are wanted", () => {
   const { kernels } = record(LLAMA, 40, { numLogitRows: 0, numChoices: 0 });
   assert.equal(kernels.at(-1), "ragged_prefill");
 });
 
-test("enqueueLayers() gives sequences in front that add one token to the kernel for them", () => {
+test("enqueueDecoder() gives sequences in front that add one token to the kernel for them", () => {
   const { kernels } = record(LLAMA, 33, { numDecoding: 1 });
   assert.equal(kernels.filter((name) => name === "paged_decode").length, 2);
   assert.equal(kernels.filter((name) => name === "ragged_prefill").length, 2);
 });
 
-test("enqueueLayers() writes and reads an FP8 cache as such", () => {
+test("enqueueDecoder() writes and reads an FP8 cache as such", () => {
   const readers = ["rope_store", "paged_decode", "ragged_prefill"];
   const kindsOf = (cacheType: CudaCacheType): readonly unknown[] =>
     record(LLAMA, 33, { numDecoding: 1 }, { cacheType })
@@ -136,7 +136,7 @@ test("enqueueLayers() writes and reads an FP8 cache as such", () => {
   assert.deepEqual(kindsOf("bf16"), Array(6).fill(undefined));
 });
 
-test("enqueueLayers() leaves the scales of gemms of codes to their readers, up to 256 rows", () => {
+test("enqueueDecoder() leaves the scales of gemms of codes to their readers, up to 256 rows", () => {
   // No matrix of a layer has as many outputs as there are words.
   const config = { ...LLAMA, intermediate_size: 192 };
   for (const [numTokens, scales] of [
@@ -182,7 +182,7 @@ test("enqueueLogits() caps the logits of models that have a cap", () => {
   assert.equal(record(GEMMA, 8, {}).kernels.at(-1), "soft_cap");
 });
 
-test("enqueueLayers() of parallel blocks adds both branches at once", () => {
+test("enqueueDecoder() of parallel blocks adds both branches at once", () => {
   const { kernels } = record(PHI, 24, {});
   const layer = ["gemm", "rope_store", "ragged_prefill", "gemm", "gemm", "activation", "gemm", "add", "add_norm"];
   assert.deepEqual(kernels.slice(2, 11), layer);
@@ -198,7 +198,7 @@ const EXPERTS = [
   "mix_experts",
 ];
 
-test("enqueueLayers() sends rows through the experts that they choose", () => {
+test("enqueueDecoder() sends rows through the experts that they choose", () => {
   const { kernels, gemms, launches } = record(MIXTRAL, 32, { numDecoding: 2, numLogitRows: 32, keepsAllRows: true });
   const layer = [...LLAMA_LAYER.slice(0, 5), ...EXPERTS, "add_norm"];
   assert.deepEqual(kernels, ["gather_rows", "add_norm", ...layer, ...layer, "gemm"]);
@@ -220,7 +220,7 @@ test("enqueueLayers() sends rows through the experts that they choose", () => {
   ]);
 });
 
-test("enqueueLayers() adds what the expert of all rows says, times its gate", () => {
+test("enqueueDecoder() adds what the expert of all rows says, times its gate", () => {
   const { kernels, gemms } = record(QWEN_MOE, 32, { numDecoding: 2, numLogitRows: 32, keepsAllRows: true });
   const shared = ["gemm", "gated_mul", "gemm", "gemm", "gate_rows", "add"];
   assert.deepEqual(kernels.slice(2, 21), [...LLAMA_LAYER.slice(0, 5), ...EXPERTS, ...shared, "add_norm"]);
@@ -235,7 +235,7 @@ test("enqueueLayers() adds what the expert of all rows says, times its gate", ()
   );
 });
 
-test("enqueueLayers() of experts takes only the rows for logits out of the last layer", () => {
+test("enqueueDecoder() of experts takes only the rows for logits out of the last layer", () => {
   const { launches } = record(MIXTRAL, 40, {});
   const routes = launches.filter(({ spec }) => spec.name === "route_experts");
   const rows = routes.map(({ args }) => args.at(-3)).map((arg) => (arg !== undefined && "i32" in arg ? arg.i32 : -1));

@@ -1,6 +1,6 @@
 /** State shared by all parts of a decoder's pass on a GPU: the model, the memory and the batch. */
 import type { ElemType } from "../../../kernels/cuda/launch-args.ts";
-import type { QuantizedOutput } from "../../../kernels/cuda/quantized-output.ts";
+import type { DeferredEpilogue, QuantizedOutput } from "../../../kernels/cuda/quantized-output.ts";
 import type { LoraTiles } from "../../../kernels/lora/lora-tiles.ts";
 import type { CudaTensor } from "../../device/cuda/cuda-tensor.ts";
 import type { GemmRunner } from "../../device/cuda/dense-gemm.ts";
@@ -126,11 +126,13 @@ export function numbersAt(batch: CudaBatch, part: keyof StepLayout): DevicePoint
   return batch.numbers + BigInt(4 * batch.layout[part]);
 }
 
-/** The left operand of a GEMM. */
+/** Rows between two operations of a pass. */
 export interface CudaRows {
   /** Activations, or codes where there are scales. */
   readonly address: DevicePointer;
   readonly scales?: DevicePointer | undefined; // f32, one a row
+  /** The part of a GEMM's epilogue that its reader does. */
+  readonly deferred?: DeferredEpilogue | undefined;
 }
 
 /** The output form of a kernel that stores its rows as codes with a scale each. */

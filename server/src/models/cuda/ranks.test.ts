@@ -8,7 +8,7 @@ import { parseDecoderConfig } from "../config/parse-decoder-config.ts";
 import { type RankPlace, shardDecoder } from "../shard/rank-shard.ts";
 import { describeWeights } from "../weights/weight-plan.ts";
 import { attentionScratch } from "./attention.ts";
-import { enqueueEmbedding, enqueueLayers, enqueueLogits } from "./decoder.ts";
+import { enqueueDecoder, enqueueLogits } from "./decoder.ts";
 import { planActivations } from "./memory.ts";
 import type { CudaDecoderModel, CudaPass, CudaRanks } from "./pass.ts";
 import { vocabularyPartsBytes } from "./ranks.ts";
@@ -91,8 +91,7 @@ function record(config: object, place: RankPlace, isCoded = false): Recording {
   };
   const memory = placeRegions(planActivations(parsed.config, "bf16", bounds, scratch.numBytes), 2n ** 30n);
   const pass: CudaPass = { stream, gemms: { run }, model, memory, batch };
-  enqueueEmbedding(pass);
-  const rows = enqueueLayers(pass);
+  const rows = enqueueDecoder(pass);
   if (rows !== undefined) enqueueLogits(pass, rows, { first: 0, count: NUM_LOGIT_ROWS }, memory.logits);
   return { work, gemms };
 }

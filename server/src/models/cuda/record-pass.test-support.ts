@@ -4,9 +4,9 @@ import type { DenseGemm } from "../../device/cuda/dense-gemm.ts";
 import { FakeKernelStream, type RecordedLaunch } from "../../device/cuda/fake-kernel-stream.ts";
 import { placeRegions } from "../../device/cuda/regions.ts";
 import { parseDecoderConfig } from "../config/parse-decoder-config.ts";
-import { describeWeights } from "../weights/weight-plan.ts";
+import { describeWeights, type WeightPlan } from "../weights/weight-plan.ts";
 import { attentionScratch } from "./attention.ts";
-import { enqueueEmbedding, enqueueLayers, enqueueLogits } from "./decoder.ts";
+import { enqueueDecoder, enqueueLogits } from "./decoder.ts";
 import { planExperts } from "./experts-memory.ts";
 import { planActivations } from "./memory.ts";
 import type { CudaBatch, CudaCacheType, CudaDecoderModel, CudaPass } from "./pass.ts";
@@ -74,12 +74,15 @@ export function record(
   {
     cacheType = "bf16",
     hasCodes = false,
+    hasInt4 = false,
     hasCodedOutput = false,
     isDeterministic,
     arch = "sm_90",
   }: {
     cacheType?: CudaCacheType;
     hasCodes?: boolean;
+    /** Matrices of layers in INT4, in groups of 64, where their sides allow it. */
+    hasInt4?: boolean;
     hasCodedOutput?: boolean;
     isDeterministic?: boolean;
     /** With WGMMA: "sm_90a". */
@@ -90,8 +93,9 @@ export function record(
   let address = 2n ** 20n;
   const weights = describeWeights(parsed.config, parsed.weights, "", (plan): CudaTensor => {
     address += 2n ** 20n;
-    const isVocabulary = plan.kind === "vocabulary";
-    const isCoded = plan.shape.length === 2 && (isVocabulary ? hasCodedOutput && plan.isGemmOperand : hasCodes);
+    if (hasInt4 && isLayerMatrix(plan) && plan.shape.every((size) => size % 64 === 0))
+      return { address, type: "int4", shape: plan.shape, scales: address, groupSize: 64 };
+    const isCoded = plan.kind === "vocabulary" ? hasCodedOutput && plan.isGemmOperand : hasCodes && isLayerMatrix(plan);
     return { address, type: isCoded ? "e4m3" : "bf16", shape: plan.shape, scales: isCoded ? address : undefined };
   });
   const bounds = { maxTokens: 64, maxSequences: 16, maxLogitRows: 16 };
@@ -109,6 +113,8 @@ export function record(
     numBlocks: 32,
     attentionCountersBytes: scratch.countersBytes,
     experts: experts && placeRegions(experts, 2n ** 40n),
+    int4: hasInt4 ? { counters: 2n ** 41n, partials: 2n ** 42n, decoded: 2n ** 43n, scaled: 2n ** 44n } : undefined,
+    lora: { low: 2n ** 45n },
   };
   const sizes = { numTokens, numSequences: 2, maxBlocks: 8, numLogitRows: 1, numChoices: 0 };
   const batch: CudaBatch = {
@@ -134,10 +140,15 @@ export function record(
     gemms.push(gemm);
   };
   const pass: CudaPass = { stream, gemms: { run }, model, memory, batch };
-  enqueueEmbedding(pass);
-  const rows = enqueueLayers(pass);
+  const rows = enqueueDecoder(pass);
   if (rows !== undefined) enqueueLogits(pass, rows, { first: 0, count: batch.numLogitRows }, memory.logits);
   return { kernels, gemms, launches: stream.launches };
+}
+
+/** One that may be quantized: experts, and what reads the same rows as they, stay floats. */
+function isLayerMatrix({ kind, shape, sources }: WeightPlan): boolean {
+  const isShared = sources.some(({ name }) => name.includes("shared_expert"));
+  return kind === "matrix" && shape.length === 2 && !isShared;
 }
 
 export const LLAMA_LAYER: readonly string[] = [
