@@ -2,6 +2,7 @@
 import type { ChatTool, ToolChoice } from "../../../chat/chat-contract.ts";
 import { invalidParameter, missingParameter } from "../../api/api-error.ts";
 import { isObject, type JsonObject } from "../../api/schema.ts";
+import { readToolChoice } from "../tool-choice.ts";
 
 export interface ToolFields {
   readonly tools?: readonly JsonObject[] | undefined;
@@ -26,10 +27,15 @@ export function readTools(fields: ToolFields): Tools {
   const param = isOld ? "functions" : "tools";
   const given = isOld ? (fields.functions ?? []).map((each) => ({ type: "function", function: each })) : fields.tools;
   // Tools of other types (web search, custom) belong to OpenAI's own services: clients that offer them still work.
-  const list = (given ?? []).flatMap((tool, i) => readTool(tool, `${param}[${i}]`));
-  const choiceParam = isOld ? "function_call" : "tool_choice";
-  const choice = readChoice(isOld ? fields.function_call : fields.tool_choice, choiceParam, list);
-  return { list, choice, isParallel: fields.parallel_tool_calls ?? true };
+  const allowed = readToolChoice({
+    value: isOld ? fields.function_call : fields.tool_choice,
+    param: isOld ? "function_call" : "tool_choice",
+    tools: (given ?? []).flatMap((tool, i) => readTool(tool, `${param}[${i}]`)),
+    numGiven: given?.length ?? 0,
+    namedTypes: ["function"],
+    nameOf,
+  });
+  return { ...allowed, isParallel: fields.parallel_tool_calls ?? true };
 }
 
 function readTool(tool: JsonObject, path: string): ChatTool[] {
@@ -59,26 +65,7 @@ export function expectToolName(name: unknown, path: string): string {
   throw invalidParameter(path, "invalid_value", text);
 }
 
-function readChoice(value: unknown, param: string, tools: readonly ChatTool[]): ToolChoice {
-  if (value === undefined || value === null) return tools.length === 0 ? "none" : "auto";
-  if (value === "none") return "none";
-  if (tools.length === 0) {
-    const text = `Invalid value for '${param}': '${param}' is only allowed when 'tools' are specified.`;
-    throw invalidParameter(param, "invalid_value", text);
-  }
-  if (value === "auto" || value === "required") return value;
-  if (value === "any") return "required";
-  const name = nameOf(value);
-  if (name === undefined) {
-    const text = `Invalid value for '${param}': expected 'none', 'auto', 'required', or an object that names a function.`;
-    throw invalidParameter(param, "invalid_value", text);
-  }
-  if (tools.some((tool) => tool.function.name === name)) return { name };
-  throw invalidParameter(param, "invalid_value", `Tool choice '${name}' not found in 'tools' parameter.`);
-}
-
-function nameOf(value: unknown): string | undefined {
-  if (!isObject(value)) return undefined;
+function nameOf(value: JsonObject): string | undefined {
   const { name } = isObject(value.function) ? value.function : value;
   return typeof name === "string" ? name : undefined;
 }

@@ -3,10 +3,11 @@
  * one text; tools of a namespace get its name in front. Tools that OpenAI's own service would run are left out: clients
  * that offer them still work. Sources: OpenAI's API reference, `tools`, `tool_choice`; guide "Function calling".
  */
-import type { ChatTool, ToolChoice } from "../../../chat/chat-contract.ts";
-import { invalidParameter, missingParameter } from "../../api/api-error.ts";
+import type { ChatTool } from "../../../chat/chat-contract.ts";
+import { missingParameter } from "../../api/api-error.ts";
 import { isObject, type JsonObject } from "../../api/schema.ts";
 import { expectToolName, type Tools } from "../chat/tools.ts";
+import { readToolChoice } from "../tool-choice.ts";
 
 /** The tool as the request has it. */
 export interface ToolOrigin {
@@ -40,10 +41,15 @@ export function readResponseTools(fields: ResponseToolFields, added: readonly Js
   const read = [...given, ...added].flatMap((tool, i) => readTool(tool, `tools[${i}]`, undefined));
   const origins = new Map(read.map(({ tool, origin }) => [tool.function.name, origin]));
   const byName = new Map(read.map(({ tool }) => [tool.function.name, tool]));
-  const all = [...byName.values()];
-  const list = allowedOf(fields.tool_choice, all);
-  const choice = readChoice(fields.tool_choice, list, given.length);
-  return { list, choice, isParallel: fields.parallel_tool_calls ?? true, origins };
+  const allowed = readToolChoice({
+    value: fields.tool_choice === "auto" ? undefined : fields.tool_choice, // the default may be written out
+    param: "tool_choice",
+    tools: [...byName.values()],
+    numGiven: given.length + added.length,
+    namedTypes: ["function", "custom"],
+    nameOf,
+  });
+  return { ...allowed, isParallel: fields.parallel_tool_calls ?? true, origins };
 }
 
 interface ReadTool {
@@ -94,40 +100,9 @@ function customDescription({ description, format }: JsonObject): string {
   return `${text}\n\nThe input follows this ${String(format.syntax)} grammar:\n${format.definition}`.trim();
 }
 
-/** `allowed_tools` names those that may be called now. */
-function allowedOf(choice: unknown, tools: readonly ChatTool[]): readonly ChatTool[] {
-  if (!isObject(choice) || choice.type !== "allowed_tools" || !Array.isArray(choice.tools)) return tools;
-  const names = new Set(choice.tools.map((tool: unknown) => (isObject(tool) ? nameOf(tool) : undefined)));
-  return tools.filter((tool) => names.has(tool.function.name));
-}
-
 function nameOf({ name, namespace }: JsonObject): string | undefined {
   if (typeof name !== "string") return undefined;
   return chatToolName(name, typeof namespace === "string" ? namespace : undefined);
-}
-
-/** @param numGiven tools of the request, those that were left out included */
-function readChoice(value: unknown, tools: readonly ChatTool[], numGiven: number): ToolChoice {
-  const mode = isObject(value) && value.type === "allowed_tools" ? value.mode : value;
-  if (mode === "none") return "none";
-  if (isObject(mode) && (mode.type === "function" || mode.type === "custom")) return namedChoice(mode, tools);
-  if (mode === "required" && numGiven === 0) {
-    const text = "Tool choice 'required' must be specified with 'tools' parameter.";
-    throw invalidParameter("tool_choice", "invalid_value", text);
-  }
-  // A tool of OpenAI's own service cannot be chosen here.
-  if (mode === undefined || mode === null || mode === "auto" || isObject(mode))
-    return tools.length === 0 ? "none" : "auto";
-  if (mode === "required") return tools.length === 0 ? "none" : "required";
-  const text = "Invalid value for 'tool_choice': expected 'none', 'auto', 'required', or an object that names a tool.";
-  throw invalidParameter("tool_choice", "invalid_value", text);
-}
-
-function namedChoice(choice: JsonObject, tools: readonly ChatTool[]): ToolChoice {
-  const name = nameOf(choice);
-  if (name === undefined) throw missingParameter("tool_choice.name");
-  if (tools.some((tool) => tool.function.name === name)) return { name };
-  throw invalidParameter("tool_choice", "invalid_value", `Tool choice '${name}' not found in 'tools' parameter.`);
 }
 
 /** Tools that items of the conversation bring along. */
