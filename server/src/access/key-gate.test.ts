@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import test from "node:test";
+import { RESTRICTED_APIS } from "../core/restricted-api.ts";
 import { AccessRefusal } from "./access-refusal.ts";
 import { type FinishedUse, KeyGate, type TokenUse } from "./key-gate.ts";
 import type { KeyRecord } from "./key-record.ts";
@@ -12,6 +13,7 @@ function record(changes: Partial<KeyRecord> = {}): KeyRecord {
     name: "team",
     sha256: createHash("sha256").update("sk-1").digest("hex"),
     models: ["*"],
+    apis: RESTRICTED_APIS,
     requestsPerMinute: undefined,
     tokensPerMinute: undefined,
     concurrentRequests: undefined,

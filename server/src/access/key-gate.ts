@@ -1,5 +1,6 @@
 /** Access control: finds the key of a request, checks its model, and counts its use. Knows no protocol and no file. */
 import { createHash } from "node:crypto";
+import type { RestrictedApi } from "../core/restricted-api.ts";
 import { AccessRefusal } from "./access-refusal.ts";
 import { KeyAccount } from "./key-account.ts";
 import type { KeyRecord } from "./key-record.ts";
@@ -112,6 +113,12 @@ export class KeyGate {
     this.expectModel(account, request.model);
     account.open(this.#clock.nowMs());
     return new OpenRequest(account, request, this.#clock, this.#onFinish);
+  }
+
+  /** @throws AccessRefusal forbidden */
+  expectApi({ record }: KeyAccount, api: RestrictedApi): void {
+    if (record.apis.includes(api)) return;
+    throw new AccessRefusal("forbidden", `API key '${record.name}' does not have access to '${api}'`);
   }
 
   /** "" passes: the request names no model. @throws AccessRefusal forbidden */

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import test from "node:test";
+import { RESTRICTED_APIS } from "../core/restricted-api.ts";
 import { parseKeyFile } from "./key-record.ts";
 
 const SHA = "a".repeat(64);
@@ -9,6 +10,7 @@ test("reads every field, with defaults for the others", () => {
     name: "team-a",
     sha256: SHA,
     models: ["llama*"],
+    apis: ["inference", "metadata"],
     requests_per_minute: 60,
     tokens_per_minute: 9000,
     concurrent_requests: 4,
@@ -24,6 +26,7 @@ test("reads every field, with defaults for the others", () => {
     name: "team-a",
     sha256: SHA,
     models: ["llama*"],
+    apis: ["inference", "metadata"],
     requestsPerMinute: 60,
     tokensPerMinute: 9000,
     concurrentRequests: 4,
@@ -32,6 +35,7 @@ test("reads every field, with defaults for the others", () => {
     expiresMs: Date.UTC(2027, 0, 31),
   });
   assert.deepEqual(plain?.models, ["*"]);
+  assert.deepEqual(plain?.apis, RESTRICTED_APIS);
   assert.equal(plain?.requestsPerMinute, undefined);
 });
 
@@ -48,6 +52,8 @@ const FAULTS: readonly (readonly [document: unknown, message: RegExp])[] = [
   [{ keys: [{ ...ROW, rpm: 1 }] }, /unknown field "rpm"; fields are name, sha256/],
   [{ keys: [{ ...ROW, models: "all" }] }, /keys\[0\]\.models: expected an array of model names, got "all"$/],
   [{ keys: [{ ...ROW, models: [""] }] }, /keys\[0\]\.models/],
+  [{ keys: [{ ...ROW, apis: "all" }] }, /keys\[0\]\.apis: expected an array of APIs, got "all"$/],
+  [{ keys: [{ ...ROW, apis: ["chat"] }] }, /keys\[0\]\.apis\[0\]: expected one of health, .* got "chat"$/],
   [{ keys: [{ ...ROW, requests_per_minute: 0 }] }, /requests_per_minute: expected an integer of at least 1, got 0$/],
   [{ keys: [{ ...ROW, tokens_per_minute: 1.5 }] }, /tokens_per_minute: .* got 1\.5$/],
   [{ keys: [{ ...ROW, concurrent_requests: "4" }] }, /concurrent_requests: .* got "4"$/],

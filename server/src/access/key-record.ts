@@ -3,6 +3,7 @@
  * Reads text; knows no file system and no request.
  */
 import { isObject } from "../core/json-object.ts";
+import { RESTRICTED_APIS, type RestrictedApi } from "../core/restricted-api.ts";
 import { invalidArgument } from "../core/server-error.ts";
 
 /** One row of the file. Limits that are undefined do not hold. */
@@ -13,6 +14,8 @@ export interface KeyRecord {
   readonly sha256: string;
   /** Model names that it may use; `*` stands for any run of characters. */
   readonly models: readonly string[];
+  /** Groups of routes that it may use. */
+  readonly apis: readonly RestrictedApi[];
   readonly requestsPerMinute: number | undefined;
   /** Prompt and completion tokens. */
   readonly tokensPerMinute: number | undefined;
@@ -31,6 +34,7 @@ const FIELDS = [
   "name",
   "sha256",
   "models",
+  "apis",
   "requests_per_minute",
   "tokens_per_minute",
   "concurrent_requests",
@@ -67,6 +71,7 @@ function parseRow(row: unknown, place: string): KeyRecord {
     name: matching(row.name, NAME, `${place}.name`, "1 to 128 letters, digits or . @ : - _"),
     sha256: matching(row.sha256, SHA256, `${place}.sha256`, "64 lower-case hexadecimal digits, those of sha256sum"),
     models: modelPatterns(row.models, `${place}.models`),
+    apis: apiNames(row.apis, `${place}.apis`),
     requestsPerMinute: numberOf("requests_per_minute"),
     tokensPerMinute: numberOf("tokens_per_minute"),
     concurrentRequests: numberOf("concurrent_requests"),
@@ -91,6 +96,16 @@ function modelPatterns(value: unknown, place: string): readonly string[] {
   if (value === undefined) return ["*"];
   if (Array.isArray(value) && value.every((one) => typeof one === "string" && one !== "")) return value;
   throw invalidArgument(`${place}: expected an array of model names, got ${shown(value)}`);
+}
+
+function apiNames(value: unknown, place: string): readonly RestrictedApi[] {
+  if (value === undefined) return RESTRICTED_APIS;
+  if (!Array.isArray(value)) throw invalidArgument(`${place}: expected an array of APIs, got ${shown(value)}`);
+  return value.map((name: unknown, i) => {
+    const known = RESTRICTED_APIS.find((each) => each === name);
+    if (known !== undefined) return known;
+    throw invalidArgument(`${place}[${i}]: expected one of ${RESTRICTED_APIS.join(", ")}, got ${shown(name)}`);
+  });
 }
 
 function positiveInteger(value: unknown, place: string): number | undefined {

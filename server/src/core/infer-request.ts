@@ -28,8 +28,15 @@ export const NO_SEQUENCE: SequenceInfo = Object.freeze({ id: 0n, start: false, e
  */
 export interface RequestOrigin {
   readonly key: object;
+  /** Gets the tokens that engines use for the client request; absent: nobody counts them. */
+  readonly tokens?: TokenCounter | undefined;
   /** False while the producer of this request's inputs will send more; true for a client's own request. */
   readonly isLast: boolean;
+}
+
+/** Told of tokens while an engine uses them, so that a request that is cut short counts too. */
+export interface TokenCounter {
+  count(promptTokens: number, outputTokens: number): void;
 }
 
 export interface InferRequest {
@@ -59,6 +66,11 @@ export interface InferRequest {
 }
 
 export const NO_PARAMETERS: ReadonlyMap<string, ParameterValue> = new Map();
+
+/** The origin of a request that another one causes, without its place in a stream. */
+export function originOf({ origin }: Pick<InferRequest, "origin">): Omit<RequestOrigin, "isLast"> {
+  return { key: origin.key, tokens: origin.tokens };
+}
 
 export function isCancelled(request: InferRequest): boolean {
   return request.isCancelled ?? request.signal.aborted;

@@ -30,6 +30,7 @@ import {
 } from "../protocol/http/frontend.ts";
 import { bytesReply, errorReply } from "../protocol/http/http-reply.ts";
 import { JsonThreads } from "../protocol/http/json/json-threads.ts";
+import { RouteGuard } from "../protocol/http/route-guard.ts";
 import { HttpApi } from "../protocol/http/routes/http-api.ts";
 import type { ApiHandler } from "../protocol/http/transport/listener.ts";
 import { createMetricsFrontend } from "../protocol/metrics/frontend.ts";
@@ -37,18 +38,16 @@ import { createOllamaApi } from "../protocol/ollama/ollama-api.ts";
 import { createOpenAiApi } from "../protocol/openai/openai-api.ts";
 import { OPENAI_FORM } from "../protocol/openai/openai-form.ts";
 import { TRITON_FORM } from "../protocol/openai/triton-form.ts";
-import type { RestrictedGroup } from "../protocol/restriction.ts";
 import { SharedMemoryRegions } from "../protocol/shared-memory.ts";
 import { readTls } from "../protocol/tls-files.ts";
 import { TextModels } from "../text-model/text-models.ts";
 import { deviceRegions } from "./gpus.ts";
+import { keysFor, type Protocol, restrictedGroups } from "./listener-access.ts";
 
 interface Listener {
   listen(): Promise<{ readonly address: string; readonly port: number }>;
   close(options?: { readonly graceMs?: number }): Promise<void>;
 }
-
-type Protocol = "grpc" | "http" | "openai" | "sagemaker" | "vertex_ai" | "metrics";
 
 interface Service {
   /** As the log names it. */
@@ -171,7 +170,11 @@ function ownPortServices(parts: Parts): Service[] {
   const { http, grpc } = parts.options;
   const services: Service[] = [];
   if (grpc.isEnabled) {
-    const listener = createGrpcFrontend({ ...parts, options: grpcOptions(parts.options) });
+    const listener = createGrpcFrontend({
+      ...parts,
+      keys: keysFor("grpc", parts),
+      options: grpcOptions(parts.options),
+    });
     parts.open.set("grpc", listener);
     services.push({ name: "GRPCInferenceService", protocol: "grpc", endpoint: grpc, listener });
   }
@@ -188,6 +191,7 @@ function onePortServices(parts: Parts): Service[] {
   const ofHttp = httpParts(parts);
   const grpc = createGrpcFrontend({
     ...parts,
+    keys: keysFor("grpc", parts),
     options: { ...grpcOptions(parts.options), tls: undefined },
     acceptPlain: (stream, onClosed) => http.acceptStream(stream, onClosed),
   });
@@ -211,7 +215,14 @@ function createApis(
   const { maxInputBytes, accessKeys } = options.http;
   const models = new TextModels(server, createChatFormat);
   const form = options.openai.frontend === "triton" ? TRITON_FORM : OPENAI_FORM;
-  const shared = { server, models, restricted: restrictedGroups(accessKeys), log, load, keys };
+  const shared = {
+    server,
+    models,
+    restricted: restrictedGroups(accessKeys),
+    log,
+    load,
+    keys: keysFor("openai", { options, keys }),
+  };
   return [
     createOpenAiApi({ ...shared, maxInputBytes, form }),
     createAnthropicApi({ ...shared, maxBodyBytes: maxInputBytes }),
@@ -242,21 +253,30 @@ function cloudServices(parts: Parts): Service[] {
   const { sagemaker, vertex } = parts.options;
   const services: Service[] = [];
   const add = (
-    protocol: Protocol,
+    protocol: "sagemaker" | "vertex_ai",
     name: string,
     endpoint: EndpointOptions,
-    wrap: (api: HttpApi) => ApiHandler,
+    wrap: (api: HttpApi, guard: RouteGuard) => ApiHandler,
   ): void => {
-    const ofHttp = httpParts(parts);
+    const ofHttp = { ...httpParts(parts), keys: keysFor(protocol, parts) };
     const { address, port } = endpoint;
-    const front = createApiFrontend(wrap(new HttpApi(ofHttp)), { address, port }, parts.log);
+    const front = createApiFrontend(
+      wrap(new HttpApi(ofHttp), new RouteGuard(ofHttp.options.restricted, ofHttp.keys)),
+      { address, port },
+      parts.log,
+    );
     services.push({ name, protocol, endpoint, listener: listenerOf(front) });
   };
   if (sagemaker.isEnabled) {
     const { repository, http } = parts.options;
     const rest = { repositories: repository.paths, maxInputBytes: http.maxInputBytes };
     const settings = { ...sagemakerSettings(parts.env), ...rest };
-    add("sagemaker", "Sagemaker HTTPService", sagemaker, (api) => new SagemakerApi(api, parts.server, settings));
+    add(
+      "sagemaker",
+      "Sagemaker HTTPService",
+      sagemaker,
+      (api, guard) => new SagemakerApi(api, guard, parts.server, settings),
+    );
   }
   if (vertex.isEnabled) {
     const settings = { ...vertexRoutes(parts.env), defaultModel: vertex.defaultModel };
@@ -275,12 +295,9 @@ function httpParts({ options, ...parts }: Parts): HttpFrontendDependencies & Pic
   return {
     ...parts,
     ...metricsPage,
+    keys: keysFor("http", { options, keys: parts.keys }),
     options: { ...place, maxInputBytes, forwardPattern: headerForwardPattern, restricted },
   };
-}
-
-function restrictedGroups(accessKeys: ServerOptions["http"]["accessKeys"]): RestrictedGroup[] {
-  return [...accessKeys].map(([api, { header, value }]) => ({ apis: [api], key: header, value }));
 }
 
 function httpService({ options }: Parts, http: HttpFrontend, name = "HTTPService"): Service {

@@ -3,17 +3,7 @@
  * secrets here, in constant time. Source: Triton's inference protocols page, "Limit Endpoint Access".
  */
 import { createHash, timingSafeEqual } from "node:crypto";
-
-export type RestrictedApi =
-  | "health"
-  | "metadata"
-  | "inference"
-  | "shared-memory"
-  | "model-config"
-  | "model-repository"
-  | "statistics"
-  | "trace"
-  | "logging";
+import type { RestrictedApi } from "../core/restricted-api.ts";
 
 /** These APIs need the header `key` to be exactly `value`. */
 export interface RestrictedGroup {

@@ -77,6 +77,7 @@ export class PipelineRun {
     const tokens = await this.#preprocess();
     const request = this.#request(settings.engine, this.#engineInputs(tokens, engine), this.#engineOutputs(engine), {
       key: this.#key,
+      tokens: this.#outer.request.origin.tokens,
       isLast: true,
     });
     const texts = await this.#texts(tokens, isStreaming);

@@ -155,7 +155,12 @@ export class LlmInstance implements ModelInstance {
     const chunks: GeneratedChunk[] = [];
     const generation = engine.generate({ ...row.generate, seed, signal });
     if (row.isStreaming) await this.#streamAll(request, job, generation, outcome);
-    else for await (const chunk of generation) chunks.push(chunk);
+    else {
+      for await (const chunk of generation) {
+        countTokens(request, row, chunk, chunks.length === 0);
+        chunks.push(chunk);
+      }
+    }
     const whole = rowOutput(job, chunks);
     if (settings.isDecoupled && !row.isStreaming) {
       outcome.numLeft -= 1;
@@ -181,7 +186,10 @@ export class LlmInstance implements ModelInstance {
       }
       return request.drained();
     };
+    let isFirst = true;
     await forEachChunk(generation, (chunk) => {
+      countTokens(request, job.row, chunk, isFirst);
+      isFirst = false;
       return chunk.tokenIds.length <= 1 ? respond(chunk) : respondInTurn(splitChunk(chunk), respond);
     });
   }
@@ -201,6 +209,14 @@ export class LlmInstance implements ModelInstance {
     if (request.request.signal.aborted) return; // the end of `#generate` answers
     request.respond({ outputs: outputTensors(this.#options.config, request.outputNames, rows), final });
   }
+}
+
+/** The prompt counts with the first chunk: nothing was used before. */
+function countTokens({ request }: BackendRequest, { generate }: LlmRow, chunk: GeneratedChunk, isFirst: boolean): void {
+  const { tokens } = request.origin;
+  if (tokens === undefined) return;
+  const numBeamTokens = chunk.beams?.reduce((sum, beam) => sum + beam.tokenIds.length, 0);
+  tokens.count(isFirst ? generate.promptTokens.length : 0, numBeamTokens ?? chunk.tokenIds.length);
 }
 
 /** Sends the responses of a slow reader. */

@@ -1,9 +1,10 @@
 /** Handlers of the flags of HTTP, gRPC, metrics, SageMaker and Vertex AI. */
+import { RESTRICTED_APIS, type RestrictedApi } from "../../core/restricted-api.ts";
 import { FlagError } from "./flag-error.ts";
 import { parseBoolean, parseFloat64, parseInt32, parseInt64, parsePair, parseScopedSetting } from "./flag-values.ts";
 import { applyMetricsSetting } from "./metrics-flags.ts";
 import type { FlagHandler, OptionsDraft } from "./options-draft.ts";
-import { type AccessKey, OPENAI_FRONTENDS, RESTRICTED_APIS, type RestrictedApiName } from "./server-options.ts";
+import { type AccessKey, KEYED_PROTOCOLS, type KeyedProtocol, OPENAI_FRONTENDS } from "./server-options.ts";
 
 type EndpointName = "http" | "grpc" | "metrics" | "sagemaker" | "vertex" | "openai";
 
@@ -159,6 +160,9 @@ const OTHER_HANDLERS: Readonly<Record<string, FlagHandler>> = {
   "api-key-file": (draft, value) => {
     draft.openai.apiKeyFile = value;
   },
+  "api-keys-for": (draft, value) => {
+    draft.openai.apiKeysFor = parseKeyedProtocols(value);
+  },
   "usage-ledger": (draft, value) => {
     draft.openai.usageLedger = value;
   },
@@ -198,6 +202,14 @@ function notNegative(flag: string, value: number): number {
   return value;
 }
 
+function parseKeyedProtocols(text: string): KeyedProtocol[] {
+  return text.split(",").map((name) => {
+    const known = KEYED_PROTOCOLS.find((each) => each === name.trim());
+    if (known !== undefined) return known;
+    throw new FlagError(`--api-keys-for: expected some of ${KEYED_PROTOCOLS.join(", ")}, got '${name}'`);
+  });
+}
+
 /** Header names are case-insensitive, so a leading `(?i)` of RE2 patterns is redundant. */
 function parsePattern(text: string): RegExp | undefined {
   if (text === "") return undefined;
@@ -208,7 +220,7 @@ function parsePattern(text: string): RegExp | undefined {
   }
 }
 
-function restrict(keys: Map<RestrictedApiName, AccessKey>, flag: string, what: "api" | "protocol", text: string): void {
+function restrict(keys: Map<RestrictedApi, AccessKey>, flag: string, what: "api" | "protocol", text: string): void {
   const setting = parseScopedSetting(flag, text, ":", "<config name>:<setting>=<value>");
   for (const name of setting.scope.split(",")) {
     const api = RESTRICTED_APIS.find((known) => known === name);

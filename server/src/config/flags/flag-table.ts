@@ -221,6 +221,11 @@ const GROUPS: readonly (readonly [title: string, rows: readonly Row[]])[] = [
         "JSON file with digests and limits of API keys. The APIs of OpenAI, Anthropic and Ollama need one then.",
       ],
       [
+        "api-keys-for",
+        "<string>,<string>",
+        "Routes that need an API key: openai (with Anthropic's and Ollama's), v2, grpc, sagemaker, vertex-ai. Health needs none. Default is openai.",
+      ],
+      [
         "usage-ledger",
         TEXT,
         "File that gets one JSON line for each request with an API key. Token budgets are counted from it.",

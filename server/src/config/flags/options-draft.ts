@@ -2,8 +2,9 @@
 import type { Environment } from "../../core/environment.ts";
 import { DEFAULT_HTTP_MAX_INPUT_BYTES } from "../../core/limits.ts";
 import type { TraceLevel } from "../../core/request-trace.ts";
+import type { RestrictedApi } from "../../core/restricted-api.ts";
 import { parseInt32 } from "./flag-values.ts";
-import type { AccessKey, OpenAiFrontend, RestrictedApiName, ServerOptions, TlsOptions } from "./server-options.ts";
+import type { AccessKey, KeyedProtocol, OpenAiFrontend, ServerOptions, TlsOptions } from "./server-options.ts";
 
 /** Mutable at every level, including maps and lists. */
 export type Draft<T> = T extends RegExp | string | number | boolean | undefined
@@ -112,7 +113,7 @@ function endpointDrafts(isVertex: boolean, vertexPort: string, servicePort: stri
       headerForwardPattern: undefined as RegExp | undefined,
       threadCount: 8,
       maxInputBytes: DEFAULT_HTTP_MAX_INPUT_BYTES,
-      accessKeys: new Map<RestrictedApiName, AccessKey>(),
+      accessKeys: new Map<RestrictedApi, AccessKey>(),
     },
     grpc: grpcDraft(!isVertex),
     metrics: {
@@ -139,6 +140,7 @@ function endpointDrafts(isVertex: boolean, vertexPort: string, servicePort: stri
       port: undefined as number | undefined,
       frontend: "openai" as OpenAiFrontend,
       apiKeyFile: undefined as string | undefined,
+      apiKeysFor: ["openai"] as KeyedProtocol[],
       usageLedger: undefined as string | undefined,
     },
     sagemaker: {
@@ -175,7 +177,7 @@ function grpcDraft(isEnabled: boolean) {
       maxConnectionAgeMs: 0,
       maxConnectionAgeGraceMs: 0,
     },
-    accessKeys: new Map<RestrictedApiName, AccessKey>(),
+    accessKeys: new Map<RestrictedApi, AccessKey>(),
   };
 }
 

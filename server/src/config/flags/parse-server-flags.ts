@@ -96,6 +96,9 @@ function settle(draft: OptionsDraft, env: Environment): ServerOptions {
       "Error: Incompatible flags --response-cache-byte-size and --cache-config both provided. Please provide one or the other.",
     );
   }
+  if (draft.given.has("api-keys-for") && draft.openai.apiKeyFile === undefined) {
+    throw new FlagError("Error: --api-keys-for needs --api-key-file, the file of the keys.");
+  }
   const { given: _given, trace, grpc, http, ...rest } = draft;
   const { isSwitchedOff: _off, written: _written, ...traceOptions } = trace;
   const options = { ...rest, trace: traceOptions, http: settleTls(http), grpc: settleTls(grpc) };

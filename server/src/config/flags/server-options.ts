@@ -2,24 +2,7 @@
 
 import type { LogFormat } from "../../core/log-format.ts";
 import type { TraceLevel } from "../../core/request-trace.ts";
-
-/**
- * Protocol groups that may be restricted to clients with a key (Triton documentation, "Inference Protocols", Limit
- * Endpoint Access).
- */
-export const RESTRICTED_APIS = [
-  "health",
-  "metadata",
-  "inference",
-  "shared-memory",
-  "model-config",
-  "model-repository",
-  "statistics",
-  "trace",
-  "logging",
-] as const;
-
-export type RestrictedApiName = (typeof RESTRICTED_APIS)[number];
+import type { RestrictedApi } from "../../core/restricted-api.ts";
 
 /** Header name and required value. For gRPC metadata, the name without `triton-grpc-protocol-`. */
 export interface AccessKey {
@@ -27,7 +10,7 @@ export interface AccessKey {
   readonly value: string;
 }
 
-export type AccessKeys = ReadonlyMap<RestrictedApiName, AccessKey>;
+export type AccessKeys = ReadonlyMap<RestrictedApi, AccessKey>;
 
 export interface LogOptions {
   readonly verboseLevel: number;
@@ -176,6 +159,11 @@ export const OPENAI_FRONTENDS = ["openai", "triton"] as const;
 
 export type OpenAiFrontend = (typeof OPENAI_FRONTENDS)[number];
 
+/** Listeners whose routes API keys can guard. */
+export const KEYED_PROTOCOLS = ["openai", "v2", "grpc", "sagemaker", "vertex-ai"] as const;
+
+export type KeyedProtocol = (typeof KEYED_PROTOCOLS)[number];
+
 export interface OpenAiOptions {
   readonly isEnabled: boolean;
   /** A port of its own beside that of HTTP; undefined: none. */
@@ -184,6 +172,8 @@ export interface OpenAiOptions {
   readonly frontend: OpenAiFrontend;
   /** Undefined: calls need no key. */
   readonly apiKeyFile: string | undefined;
+  /** Routes that need a key, when there is a file of keys. */
+  readonly apiKeysFor: readonly KeyedProtocol[];
   /** Undefined: use is not written down. */
   readonly usageLedger: string | undefined;
 }

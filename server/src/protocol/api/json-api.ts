@@ -7,14 +7,15 @@ import { randomUUID } from "node:crypto";
 import type { KeyGate } from "../../access/key-gate.ts";
 import { describeThrown, ServerError } from "../../core/server-error.ts";
 import type { Logger } from "../../observe/log.ts";
+import { CallAccess, CLIENT_GONE, keyOf, refusalHeaders } from "../call-access.ts";
 import type { HttpCall } from "../http/http-call.ts";
 import { type HttpReply, jsonReply } from "../http/http-reply.ts";
 import { withReports } from "../http/report-headers.ts";
 import { ClientGone } from "../http/transport/read-body.ts";
 import type { LoadReports } from "../load-report-text.ts";
 import { type RestrictedGroup, Restrictions } from "../restriction.ts";
+import { accessError } from "./access-error.ts";
 import { ApiError } from "./api-error.ts";
-import { accessError, CallAccess, refusalHeaders } from "./call-access.ts";
 import { readBytes, readJsonBody } from "./json-body.ts";
 import type { ApiReply, ApiRoute, RouteCall } from "./route.ts";
 import { RouteTable } from "./route-table.ts";
@@ -38,8 +39,6 @@ export interface JsonApiParts {
 }
 
 const MIN_ERROR_STATUS = 400;
-/** In the ledger: nobody gets this status. */
-const CLIENT_GONE = 499;
 
 export class JsonApi {
   readonly routes: readonly ApiRoute[];
@@ -72,6 +71,7 @@ export class JsonApi {
       const access = this.#identify(call);
       const { route, params } = expectRoute(this.#table, call);
       this.#expectAccess(route, call);
+      access?.expect(route.api, "");
       const answer = await this.#answer(route, { call, params, requestId, access });
       const reply = withHeaders(answer, access?.answered(answer.status) ?? []);
       return this.#reported(route, this.#withId(reply, requestId), call);
@@ -83,7 +83,14 @@ export class JsonApi {
   /** A path that is unknown reveals nothing to whom the API does not know. @throws AccessRefusal */
   #identify(call: HttpCall): CallAccess | undefined {
     const { keys } = this.#parts;
-    return keys && new CallAccess(keys, call, `${call.method} ${call.path}`);
+    return (
+      keys &&
+      new CallAccess(
+        keys,
+        keyOf((name) => call.header(name)),
+        `${call.method} ${call.path}`,
+      )
+    );
   }
 
   async #answer(route: ApiRoute, made: RouteCall): Promise<ApiReply> {

@@ -3,10 +3,10 @@
  * parts in braces, which stand for one segment, `{model}`; `{model*}` stands for the rest.
  * Source: own design.
  */
+import type { RestrictedApi } from "../../core/restricted-api.ts";
+import type { CallAccess } from "../call-access.ts";
 import type { HttpCall } from "../http/http-call.ts";
 import type { HttpReply, HttpStreamReply } from "../http/http-reply.ts";
-import type { RestrictedApi } from "../restriction.ts";
-import type { CallAccess } from "./call-access.ts";
 import type { JsonSchema, Schema } from "./schema.ts";
 
 export type ApiReply = HttpReply | HttpStreamReply;

@@ -4,6 +4,7 @@
  */
 import { createServer, type Server, type Socket } from "node:net";
 import { createServer as createTlsServer, type TLSSocket } from "node:tls";
+import type { KeyGate } from "../../access/key-gate.ts";
 import type { ModelServer } from "../../core/model-server.ts";
 import type { Logger } from "../../observe/log.ts";
 import { type BoundAddress, bind } from "../bind.ts";
@@ -12,6 +13,7 @@ import { type Http2Stream, stopInput } from "../http2/stream.ts";
 import type { LoadReports } from "../load-report-text.ts";
 import type { Restrictions } from "../restriction.ts";
 import { SharedMemoryRegions } from "../shared-memory.ts";
+import { expectKey } from "./key-check.ts";
 import type { GrpcOptions } from "./options.ts";
 import { expectAllowed, grpcRestrictions } from "./restriction.ts";
 import type { GrpcMethod } from "./routes/method.ts";
@@ -41,6 +43,8 @@ export interface GrpcFrontendParts {
   /** Absent: clients cannot register shared memory. */
   readonly regions?: SharedMemoryRegions;
   readonly log: Logger;
+  /** Absent: no call needs an API key. */
+  readonly keys?: KeyGate | undefined;
   /** Absent: no load reports. */
   readonly load?: LoadReports;
   /** Answers what is no gRPC, on a port that is shared; absent: it is refused. */
@@ -69,6 +73,7 @@ class Frontend implements GrpcFrontend, CallEnvironment, ConnectionHost {
   readonly load: LoadReports | undefined;
   readonly #options: GrpcOptions;
   readonly #restrictions: Restrictions;
+  readonly #keys: KeyGate | undefined;
   readonly #log: Logger;
   readonly #methods: ReadonlyMap<string, GrpcMethod>;
   readonly #listener: Server;
@@ -82,11 +87,12 @@ class Frontend implements GrpcFrontend, CallEnvironment, ConnectionHost {
   #isDraining = false;
   #onQuiet: (() => void) | undefined;
 
-  constructor({ server, options, regions, log, load, acceptPlain }: GrpcFrontendParts) {
+  constructor({ server, options, regions, keys, log, load, acceptPlain }: GrpcFrontendParts) {
     this.#acceptPlain = acceptPlain;
     this.load = load;
     this.#options = options;
     this.#restrictions = grpcRestrictions(this.#options.restricted);
+    this.#keys = keys;
     this.#log = log;
     this.maxMessageBytes = options.maxMessageBytes;
     this.inferCompressionLevel = options.inferCompressionLevel;
@@ -204,8 +210,9 @@ class Frontend implements GrpcFrontend, CallEnvironment, ConnectionHost {
     if (this.#isDraining) throw new GrpcError(GRPC_STATUS.unavailable, DRAINING);
     const method = this.#methods.get(headers[":path"] ?? "");
     if (method === undefined) throw new GrpcError(GRPC_STATUS.unimplemented, "");
+    const access = expectKey(this.#keys, method.group, headers);
     expectAllowed(this.#restrictions, method.group, headers);
-    const call = new GrpcCall(stream, method, this);
+    const call = new GrpcCall(stream, method, this, access);
     this.#calls.add(call);
     call.start();
   }

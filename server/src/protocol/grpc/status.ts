@@ -3,6 +3,7 @@
  * to them, and their percent-encoded form in trailers (gRPC over HTTP/2, "Status-Message").
  */
 import { ProtoError } from "@nereid/wire";
+import { AccessRefusal, type RefusalReason } from "../../access/access-refusal.ts";
 import { type ErrorCode, ServerError } from "../../core/server-error.ts";
 
 export const GRPC_STATUS = {
@@ -13,11 +14,20 @@ export const GRPC_STATUS = {
   deadlineExceeded: 4,
   notFound: 5,
   alreadyExists: 6,
+  permissionDenied: 7,
   resourceExhausted: 8,
   unimplemented: 12,
   internal: 13,
   unavailable: 14,
+  unauthenticated: 16,
 } as const;
+
+const STATUS_OF_REFUSAL: Readonly<Record<RefusalReason, number>> = {
+  unauthenticated: GRPC_STATUS.unauthenticated,
+  forbidden: GRPC_STATUS.permissionDenied,
+  limited: GRPC_STATUS.resourceExhausted,
+  exhausted: GRPC_STATUS.resourceExhausted,
+};
 
 const STATUS_OF_CODE: Readonly<Record<ErrorCode, number>> = {
   unknown: GRPC_STATUS.unknown,
@@ -43,6 +53,7 @@ export class GrpcError extends Error {
   /** Wraps anything thrown; what is neither kind of error says "Internal error" and keeps its cause for the log. */
   static from(thrown: unknown): GrpcError {
     if (thrown instanceof GrpcError) return thrown;
+    if (thrown instanceof AccessRefusal) return new GrpcError(STATUS_OF_REFUSAL[thrown.reason], thrown.message);
     if (thrown instanceof ProtoError) {
       return new GrpcError(GRPC_STATUS.internal, "Unable to parse request", { cause: thrown });
     }

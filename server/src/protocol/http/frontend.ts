@@ -1,4 +1,5 @@
 /** The HTTP front end of the inference protocol: its API and its listener (KServe V2, HTTP/REST). */
+import type { KeyGate } from "../../access/key-gate.ts";
 import type { ModelServer } from "../../core/model-server.ts";
 import type { Logger } from "../../observe/log.ts";
 import { ApiChain } from "../api/api-chain.ts";
@@ -35,6 +36,8 @@ export interface HttpFrontendDependencies {
   readonly threads?: JsonThreads;
   /** Absent: no load reports. */
   readonly load?: LoadReports;
+  /** Absent: no route needs an API key. */
+  readonly keys?: KeyGate | undefined;
   /** Further APIs behind the same port. */
   readonly apis?: readonly JsonApi[];
   /** The metrics page, for scrapers that read the port of the requests; absent: it is not served. */

@@ -3,6 +3,7 @@
  * socket.
  */
 import type { RequestTrace, TraceHeaders } from "../../core/request-trace.ts";
+import type { CallAccess } from "../call-access.ts";
 import type { ContentType } from "./http-reply.ts";
 
 export interface HttpBody {
@@ -31,6 +32,8 @@ export interface HttpCall extends TraceHeaders {
   errorType: ContentType;
   /** Set by the handler that samples the request; the front end ends it with the answer. */
   trace: RequestTrace | undefined;
+  /** Set by the front end where calls need an API key. */
+  access?: CallAccess | undefined;
   /** Aborted when the client is gone. Made when first asked for. */
   readonly signal: AbortSignal;
   /** Whether `signal` is aborted; does not make it. */

@@ -3,7 +3,7 @@
  * ensemble's response is made without contexts and requests between. It serves responses that differ from the one before
  * them in data only; that one went the long way (`EnsembleRun`) and was validated there.
  */
-import type { InferRequest, RequestOrigin } from "../../core/infer-request.ts";
+import { type InferRequest, originOf, type RequestOrigin } from "../../core/infer-request.ts";
 import type { InferResponse } from "../../core/infer-response.ts";
 import type { ModelSignature } from "../../core/model-signature.ts";
 import { ResponsePattern } from "../../core/response-pattern.ts";
@@ -63,7 +63,7 @@ export class EnsembleLane {
   constructor(step: EnsembleStep, options: LaneOptions) {
     this.#step = step;
     this.#options = options;
-    this.#origin = { key: options.request.origin.key, isLast: false };
+    this.#origin = { ...originOf(options.request), isLast: false };
   }
 
   /** Outputs of the ensemble for a response that is not the last; undefined: it must go the long way. @throws ServerError */

@@ -3,7 +3,7 @@
  * opens a child context. A step runs in the contexts of its origin when its inputs are present or known to be missing.
  * Responses leave in the order in which their contexts were opened.
  */
-import type { InferRequest, ParameterValue } from "../../core/infer-request.ts";
+import { type InferRequest, originOf, type ParameterValue } from "../../core/infer-request.ts";
 import type { InferResponse } from "../../core/infer-response.ts";
 import type { ModelSignature } from "../../core/model-signature.ts";
 import { forEachResponse } from "../../core/response-stream.ts";
@@ -297,7 +297,7 @@ export class EnsembleRun {
       get isCancelled() {
         return cancellation.isCancelled;
       },
-      origin: { key: request.origin.key, isLast: context.isLast && request.origin.isLast },
+      origin: { ...originOf(request), isLast: context.isLast && request.origin.isLast },
       arrivalMs: this.#options.clock.nowMs(),
       trace: request.trace?.child(step.modelName),
     };

@@ -28,6 +28,7 @@ import type { RequestTrace } from "../../../core/request-trace.ts";
 import { ResponsePattern } from "../../../core/response-pattern.ts";
 import { invalidArgument, type ServerError } from "../../../core/server-error.ts";
 import type { Tensor } from "../../../core/tensor.ts";
+import type { CallAccess } from "../../call-access.ts";
 import { classify } from "../../classification.ts";
 import { type RequestMemory, writeOutput } from "../../request-memory.ts";
 import type { OutgoingMessage } from "../routes/method.ts";
@@ -64,6 +65,8 @@ export interface InferContext {
   readonly metadata: NodeJS.Dict<string | string[]>;
   readonly forwardPattern: RegExp | undefined;
   readonly cancellation: Cancellation;
+  /** Counts for the caller's key; absent: calls need none. */
+  readonly access?: CallAccess | undefined;
   readonly trace: RequestTrace | undefined;
   /** Held from here to the end of the request. */
   readonly memory: RequestMemory;
@@ -165,7 +168,7 @@ function writeFields(writer: GatherWriter, fields: readonly (Uint8Array | number
 export function prepareInfer(message: InferRequestMessage, model: ServedModel, context: InferContext): PreparedInfer {
   const parameters = readRequestParameters(message.parameters);
   const custom = withForwardedMetadata(parameters.custom, context.metadata, context.forwardPattern);
-  const { cancellation, memory, trace } = context;
+  const { cancellation, access, memory, trace } = context;
   const inputs = readInputs(message, model, memory);
   const forms = readForms(message.outputs, memory);
   const request: InferRequest = {
@@ -176,7 +179,7 @@ export function prepareInfer(message: InferRequestMessage, model: ServedModel, c
     outputs: outputNames(message.outputs),
     parameters: custom,
     sequence: parameters.sequence,
-    priority: parameters.priority,
+    priority: access?.priority ?? parameters.priority,
     timeoutUs: parameters.timeoutUs,
     get signal() {
       return cancellation.signal;
@@ -184,7 +187,7 @@ export function prepareInfer(message: InferRequestMessage, model: ServedModel, c
     get isCancelled() {
       return cancellation.isCancelled;
     },
-    origin: { key: cancellation, isLast: true },
+    origin: { key: cancellation, tokens: access, isLast: true },
     arrivalMs: performance.now(),
     trace,
   };

@@ -1,9 +1,12 @@
 /** ModelInfer, the unary inference RPC (KServe V2, gRPC). */
+import type { InferRequestMessage } from "@nereid/wire";
 import type { InferResponse } from "../../../core/infer-response.ts";
 import type { ModelServer } from "../../../core/model-server.ts";
 import { ServerError } from "../../../core/server-error.ts";
+import { meteredModel } from "../../metered-infer.ts";
 import { RequestMemory } from "../../request-memory.ts";
 import type { SharedMemoryRegions } from "../../shared-memory.ts";
+import { admitted } from "../key-check.ts";
 import type { CallContext, OutgoingMessage, UnaryMethod } from "../routes/method.ts";
 import { startGrpcTrace } from "../trace-calls.ts";
 import { type ProtoInferCodec, prepareInfer } from "./infer-codec.ts";
@@ -37,25 +40,35 @@ async function modelInferWithMemory(parts: InferParts, bytes: Uint8Array, call: 
   }
 }
 
-async function modelInfer(
+function modelInfer(
   parts: InferParts,
   bytes: Uint8Array,
   call: CallContext,
   memory: RequestMemory,
 ): Promise<OutgoingMessage> {
-  const { server, codec, forwardPattern } = parts;
+  const { server, codec } = parts;
   const readMs = server.tracing.isOn ? performance.now() : 0;
   const message = codec.decode(bytes);
+  const { access } = call;
+  return admitted(access, message.modelName, () => inferMessage(parts, message, call, { memory, readMs }));
+}
+
+async function inferMessage(
+  { server, codec, forwardPattern }: InferParts,
+  message: InferRequestMessage,
+  call: CallContext,
+  { memory, readMs }: { readonly memory: RequestMemory; readonly readMs: number },
+): Promise<OutgoingMessage> {
   const model = server.model(message.modelName, message.modelVersion);
   if (model.decoupled) {
     const text = "ModelInfer RPC doesn't support models with decoupled transaction policy";
     throw new ServerError("unsupported", text);
   }
-  const { metadata, cancellation } = call;
+  const { metadata, cancellation, access } = call;
   if (server.tracing.isOn) call.trace = startGrpcTrace(server.tracing, model.name, metadata, readMs);
   const { trace } = call;
-  const infer = prepareInfer(message, model, { metadata, forwardPattern, cancellation, memory, trace });
-  const responses = model.infer(infer.request)[Symbol.asyncIterator]();
+  const infer = prepareInfer(message, model, { metadata, forwardPattern, cancellation, access, memory, trace });
+  const responses = meteredModel(model, access, infer.request.inputs).infer(infer.request)[Symbol.asyncIterator]();
   const first = await responses.next();
   const response = first.done !== true && first.value.final ? first.value : await onlyResponse(first, responses);
   if (response.error !== undefined) throw response.error;

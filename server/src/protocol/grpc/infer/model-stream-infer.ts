@@ -9,7 +9,10 @@ import type { ServedModel } from "../../../core/model-server.ts";
 import type { RequestTrace } from "../../../core/request-trace.ts";
 import { forEachResponse } from "../../../core/response-stream.ts";
 import { ServerError } from "../../../core/server-error.ts";
+import type { CallAccess } from "../../call-access.ts";
+import { meteredModel } from "../../metered-infer.ts";
 import { RequestMemory } from "../../request-memory.ts";
+import { admitted, shownError } from "../key-check.ts";
 import type { OutgoingMessage, StreamCall, StreamHandler, StreamMethod } from "../routes/method.ts";
 import { endTrace, startGrpcTrace } from "../trace-calls.ts";
 import { type PreparedInfer, prepareInfer } from "./infer-codec.ts";
@@ -105,12 +108,16 @@ class InferStream implements StreamHandler {
     const { forwardPattern, regions } = this.#parts;
     const memory = new RequestMemory(regions);
     try {
-      if (model instanceof ServerError) throw model;
-      const { metadata } = this.#call;
-      infer = prepareInfer(message, model, { metadata, forwardPattern, cancellation, memory, trace });
-      await this.#relay(infer, send);
+      // Each request counts for itself, and a key that was taken away ends with the requests that it began.
+      const access = this.#call.access?.next();
+      await admitted(access, message.modelName, () => {
+        if (model instanceof ServerError) throw model;
+        const { metadata } = this.#call;
+        infer = prepareInfer(message, model, { metadata, forwardPattern, cancellation, access, memory, trace });
+        return this.#relay(infer, access, send);
+      });
     } catch (thrown) {
-      const error = ServerError.from(thrown);
+      const error = shownError(thrown);
       if (this.#isStrict) this.#call.fail(thrown);
       else {
         this.#call.report(thrown);
@@ -122,10 +129,11 @@ class InferStream implements StreamHandler {
   }
 
   /** Sends every response of a request as it comes, not faster than the client takes them. */
-  async #relay(infer: PreparedInfer, send: Send): Promise<void> {
+  async #relay(infer: PreparedInfer, access: CallAccess | undefined, send: Send): Promise<void> {
     const { codec } = this.#parts;
     const { trace } = infer.request;
-    await forEachResponse(infer.model.infer(infer.request), (response) => {
+    const model = meteredModel(infer.model, access, infer.request.inputs);
+    await forEachResponse(model.infer(infer.request), (response) => {
       if (response.empty && !infer.wantsEmptyFinal) return undefined;
       if (response.error !== undefined && this.#isStrict) throw response.error;
       const reply =

@@ -30,14 +30,34 @@ export function describeEntries(server: ModelServer, types: MessageTypes): reado
     unaryEntry(types, "ServerMetadata", "metadata", () => {
       return { name: server.name, version: server.version, extensions: server.extensions };
     }),
-    unaryEntry<ModelRequest>(types, "ModelMetadata", "metadata", ({ name, version }) =>
-      server.modelMetadata(name, version),
+    unaryEntry<ModelRequest>(
+      types,
+      "ModelMetadata",
+      "metadata",
+      ({ name, version }) => server.modelMetadata(name, version),
+      modelOf,
     ),
-    unaryEntry<ModelRequest>(types, "ModelConfig", "model-config", ({ name, version }) => {
-      return { config: server.model(name, version).config };
-    }),
-    unaryEntry<ModelRequest>(types, "ModelStatistics", "statistics", ({ name, version }) => {
-      return { model_stats: server.statistics(name, version) };
-    }),
+    unaryEntry<ModelRequest>(
+      types,
+      "ModelConfig",
+      "model-config",
+      ({ name, version }) => {
+        return { config: server.model(name, version).config };
+      },
+      modelOf,
+    ),
+    unaryEntry<ModelRequest>(
+      types,
+      "ModelStatistics",
+      "statistics",
+      ({ name, version }) => {
+        return { model_stats: server.statistics(name, version) };
+      },
+      modelOf,
+    ),
   ];
+}
+
+function modelOf({ name }: ModelRequest): string {
+  return name;
 }

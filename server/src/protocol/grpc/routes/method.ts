@@ -4,7 +4,8 @@
  */
 import type { Cancellation } from "../../../core/cancellation.ts";
 import type { RequestTrace } from "../../../core/request-trace.ts";
-import type { RestrictedApi } from "../../restriction.ts";
+import type { RestrictedApi } from "../../../core/restricted-api.ts";
+import type { CallAccess } from "../../call-access.ts";
 
 /** By lower-case name; of repeated keys the values with commas between. Without a prototype. */
 export type Metadata = Readonly<Record<string, string>>;
@@ -20,6 +21,8 @@ export interface CallContext {
   readonly metadata: Metadata;
   /** Aborted when the client is gone, gave up or ran out of time. */
   readonly cancellation: Cancellation;
+  /** The API key of the caller; absent: calls need none. */
+  readonly access: CallAccess | undefined;
   /** Trace of a unary call; set by the handler that samples it. The transport ends it with the call. */
   trace: RequestTrace | undefined;
 }

@@ -23,17 +23,33 @@ export function repositoryEntries(server: ModelServer, types: MessageTypes): rea
       expectNoRepository(request.repository_name);
       return { models: server.index(request.ready) };
     }),
-    unaryEntry<ModelOperation>(types, "RepositoryModelLoad", "model-repository", async (request) => {
-      expectNoRepository(request.repository_name);
-      await server.load(request.model_name, loadOptions(request.parameters));
-      return {};
-    }),
-    unaryEntry<ModelOperation>(types, "RepositoryModelUnload", "model-repository", async (request) => {
-      expectNoRepository(request.repository_name);
-      await server.unload(request.model_name, unloadsDependents(request.parameters));
-      return {};
-    }),
+    unaryEntry<ModelOperation>(
+      types,
+      "RepositoryModelLoad",
+      "model-repository",
+      async (request) => {
+        expectNoRepository(request.repository_name);
+        await server.load(request.model_name, loadOptions(request.parameters));
+        return {};
+      },
+      modelOf,
+    ),
+    unaryEntry<ModelOperation>(
+      types,
+      "RepositoryModelUnload",
+      "model-repository",
+      async (request) => {
+        expectNoRepository(request.repository_name);
+        await server.unload(request.model_name, unloadsDependents(request.parameters));
+        return {};
+      },
+      modelOf,
+    ),
   ];
+}
+
+function modelOf({ model_name }: ModelOperation): string {
+  return model_name;
 }
 
 function expectNoRepository(name: string): void {

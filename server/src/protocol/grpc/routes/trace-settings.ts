@@ -15,17 +15,23 @@ interface TraceSettingRequest {
 }
 
 export function traceSettingEntry(server: ModelServer, types: MessageTypes): MethodEntry {
-  return unaryEntry<TraceSettingRequest>(types, "TraceSetting", "trace", ({ model_name, settings }) => {
-    const before = server.traceSettings(model_name);
-    const changes = readTraceChanges(writtenIn(settings));
-    const isRead = Object.keys(changes).length === 0;
-    const shown = shownTraceSettings(isRead ? before : server.updateTraceSettings(model_name, changes));
-    return {
-      settings: Object.fromEntries(
-        shown.map(([name, value]) => [name, { value: typeof value === "string" ? [value] : value }]),
-      ),
-    };
-  });
+  return unaryEntry<TraceSettingRequest>(
+    types,
+    "TraceSetting",
+    "trace",
+    ({ model_name, settings }) => {
+      const before = server.traceSettings(model_name);
+      const changes = readTraceChanges(writtenIn(settings));
+      const isRead = Object.keys(changes).length === 0;
+      const shown = shownTraceSettings(isRead ? before : server.updateTraceSettings(model_name, changes));
+      return {
+        settings: Object.fromEntries(
+          shown.map(([name, value]) => [name, { value: typeof value === "string" ? [value] : value }]),
+        ),
+      };
+    },
+    ({ model_name }) => model_name,
+  );
 }
 
 function writtenIn(settings: TraceSettingRequest["settings"]): WrittenTraceSettings {

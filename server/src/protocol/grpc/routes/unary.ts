@@ -1,6 +1,6 @@
 /** Makes a unary method from a function of request object to response object (gRPC over HTTP/2). */
 
-import type { RestrictedApi } from "../../restriction.ts";
+import type { RestrictedApi } from "../../../core/restricted-api.ts";
 import type { MessageTypes } from "../messages.ts";
 import type { GrpcMethod, UnaryMethod } from "./method.ts";
 
@@ -12,26 +12,32 @@ export function inferencePath(rpc: string): string {
   return `/${SERVICE}/${rpc}`;
 }
 
-/** An RPC of the inference service, whose messages are named after it. `Request` has the fields of its request message. */
+/** An RPC of the inference service, whose messages are named after it. `Request` has the fields of its request message; `modelOf` says which model it is about, for API keys. */
 export function unaryEntry<Request>(
   types: MessageTypes,
   rpc: string,
   group: RestrictedApi,
   run: (request: Request) => object | Promise<object>,
+  modelOf?: (request: Request) => string,
 ): MethodEntry {
   const pair = types.pair<Request>(`inference.${rpc}Request`, `inference.${rpc}Response`);
-  return [inferencePath(rpc), unaryMethod(group, pair, run)];
+  return [inferencePath(rpc), unaryMethod(group, pair, run, modelOf)];
 }
 
 export function unaryMethod<Request>(
   group: RestrictedApi,
   pair: ReturnType<typeof MessageTypes.prototype.pair<Request>>,
   run: (request: Request) => object | Promise<object>,
+  modelOf?: (request: Request) => string,
 ): UnaryMethod {
   return {
     kind: "unary",
     group,
     isInference: false,
-    handle: async (message) => pair.encode(await run(pair.decode(message))),
+    handle: async (message, { access }) => {
+      const request = pair.decode(message);
+      if (modelOf !== undefined) access?.expect(group, modelOf(request));
+      return pair.encode(await run(request));
+    },
   };
 }

@@ -4,6 +4,7 @@
  */
 import { Cancellation } from "../../../core/cancellation.ts";
 import type { RequestTrace } from "../../../core/request-trace.ts";
+import type { CallAccess } from "../../call-access.ts";
 import { type Http2Stream, type StreamListener, stopInput } from "../../http2/stream.ts";
 import { LOAD_FORMAT_HEADER, LOAD_TRAILER, type LoadReports, loadTrailer } from "../../load-report-text.ts";
 import type { GrpcCompressionLevel } from "../options.ts";
@@ -56,6 +57,7 @@ const OK_TRAILERS: readonly string[] = statusTrailers(GRPC_STATUS.ok, "");
 export class GrpcCall implements CallContext, StreamCall, StreamListener {
   readonly metadata: Metadata;
   readonly cancellation: Cancellation = new Cancellation();
+  readonly access: CallAccess | undefined;
   trace: RequestTrace | undefined;
   readonly #stream: Http2Stream;
   readonly #method: GrpcMethod;
@@ -71,9 +73,10 @@ export class GrpcCall implements CallContext, StreamCall, StreamListener {
   #isEnded = false;
 
   /** @throws GrpcError when the request headers are not acceptable */
-  constructor(stream: Http2Stream, method: GrpcMethod, environment: CallEnvironment) {
+  constructor(stream: Http2Stream, method: GrpcMethod, environment: CallEnvironment, access?: CallAccess) {
     const metadata = stream.head.headers;
     this.metadata = metadata;
+    this.access = access;
     this.#stream = stream;
     this.#method = method;
     this.#environment = environment;

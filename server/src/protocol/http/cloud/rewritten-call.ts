@@ -1,5 +1,6 @@
 /** A call presented as another one, for cloud front ends with paths and headers of their own. Source: own design. */
 import type { RequestTrace } from "../../../core/request-trace.ts";
+import type { CallAccess } from "../../call-access.ts";
 import type { AtEnd, HttpBody, HttpCall, Reserve } from "../http-call.ts";
 import type { ContentType } from "../http-reply.ts";
 
@@ -49,6 +50,14 @@ export class RewrittenCall implements HttpCall {
 
   set trace(trace: RequestTrace | undefined) {
     this.#call.trace = trace;
+  }
+
+  get access(): CallAccess | undefined {
+    return this.#call.access;
+  }
+
+  set access(access: CallAccess | undefined) {
+    this.#call.access = access;
   }
 
   get signal(): AbortSignal {

@@ -12,11 +12,13 @@ import { emptyReply, errorReply, type HttpReply, type HttpStreamReply, jsonReply
 import { defaultModel } from "../infer/default-model.ts";
 import { headerLengthOf, withBinaryType } from "../infer/platform-binary.ts";
 import { readObject } from "../json/read-object.ts";
+import type { RouteGuard } from "../route-guard.ts";
 import type { ApiHandler } from "../transport/listener.ts";
 import { RewrittenCall } from "./rewritten-call.ts";
 import { modelAt, type NamedModel } from "./sagemaker-models.ts";
 
 const TYPE = "application/vnd.sagemaker-triton.binary+json";
+const TOO_MANY_REQUESTS = 429;
 const MODEL_PATH = /^\/models\/([^/]+)(\/invoke)?$/;
 /** How an answer says that the machine is too small for the model: SageMaker then unloads another and tries again. */
 const OUT_OF_MEMORY = /out of memory|failed to allocate|cannot allocate|memory limit|ENOMEM/i;
@@ -45,13 +47,15 @@ export function sagemakerSettings(env: Environment): Pick<SagemakerOptions, "def
 
 export class SagemakerApi implements ApiHandler {
   readonly #inner: ApiHandler;
+  readonly #guard: RouteGuard;
   readonly #server: ModelServer;
   readonly #options: SagemakerOptions;
   /** By the name that SageMaker gave. */
   readonly #models = new Map<string, NamedModel>();
 
-  constructor(inner: ApiHandler, server: ModelServer, options: SagemakerOptions) {
+  constructor(inner: ApiHandler, guard: RouteGuard, server: ModelServer, options: SagemakerOptions) {
     this.#inner = inner;
+    this.#guard = guard;
     this.#server = server;
     this.#options = options;
   }
@@ -73,9 +77,9 @@ export class SagemakerApi implements ApiHandler {
       case "POST /invocations":
         return await this.#infer(call, this.#defaultModel());
       case "GET /models":
-        return jsonReply({ models: [...this.#models].map(([name, { url }]) => ({ modelName: name, modelUrl: url })) });
+        return this.#guard.refusal("model-repository", "", call) ?? this.#list();
       case "POST /models":
-        return await this.#load(call);
+        return this.#guard.refusal("model-repository", "", call) ?? (await this.#load(call));
       default:
         return await this.#ofModel(call);
     }
@@ -87,6 +91,13 @@ export class SagemakerApi implements ApiHandler {
     if (!["GET", "DELETE", "POST/invoke"].includes(action)) return errorReply(400, "application/json", "Bad Request");
     const name = encoded ?? "";
     const model = this.#models.get(name);
+    // Asked before whether the model is there, which is none of a stranger's business.
+    const refused = this.#guard.refusal(
+      invoke === undefined ? "model-repository" : "inference",
+      model?.name ?? "",
+      call,
+    );
+    if (refused !== undefined) return refused;
     if (model === undefined) return errorReply(404, "application/json", `Model '${name}' is not loaded`);
     if (action === "GET") return jsonReply({ modelName: name, modelUrl: model.url });
     if (action === "POST/invoke") return await this.#infer(call, model.name);
@@ -95,11 +106,17 @@ export class SagemakerApi implements ApiHandler {
     return emptyReply(200, "application/json");
   }
 
+  #list(): Reply {
+    return jsonReply({ models: [...this.#models].map(([name, { url }]) => ({ modelName: name, modelUrl: url })) });
+  }
+
   async #load(call: HttpCall): Promise<Reply> {
     const body = await readObject(call, this.#options.maxInputBytes, false);
     const [name, url] = [textOf(body, "model_name"), textOf(body, "url")];
     if (this.#models.has(name)) throw new ServerError("already_exists", `Model '${name}' is loaded already`);
     const model = modelAt(url, this.#options.repositories);
+    const refused = this.#guard.refusal("model-repository", model.name, call);
+    if (refused !== undefined) return refused;
     this.#models.set(name, model); // before the load has ended, so that it is not begun twice
     try {
       await this.#server.load(model.name, {});
@@ -116,9 +133,12 @@ export class SagemakerApi implements ApiHandler {
 
   /** The clouds in front of it do not compress, and have one status for whatever the server refuses. */
   async #infer(call: HttpCall, model: string): Promise<Reply> {
+    const refused = this.#guard.refusal("inference", model, call);
+    if (refused !== undefined) return refused;
     const path = `/v2/models/${model}/${this.#options.kind}`;
     const reply = await this.#inner.handle(rewritten(call, "POST", path));
     if (reply.status < 400) return withBinaryType(reply, TYPE);
+    if (reply.status === TOO_MANY_REQUESTS) return reply;
     const text = "body" in reply ? Buffer.concat(reply.body).toString() : "";
     return { ...reply, status: OUT_OF_MEMORY.test(text) ? 507 : 400 };
   }

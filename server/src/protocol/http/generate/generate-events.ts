@@ -13,11 +13,11 @@ import type { HttpInferRequest } from "../infer/http-infer-request.ts";
 export type Outcome = { readonly response: InferResponse } | { readonly error: ServerError };
 
 export class Outcomes {
-  readonly #request: readonly [ServedModel, HttpInferRequest];
+  readonly #request: readonly [Pick<ServedModel, "infer">, HttpInferRequest];
   #responses: AsyncIterator<InferResponse> | undefined;
   #hasFailed = false;
 
-  constructor(request: readonly [ServedModel, HttpInferRequest]) {
+  constructor(request: readonly [Pick<ServedModel, "infer">, HttpInferRequest]) {
     this.#request = request;
   }
 

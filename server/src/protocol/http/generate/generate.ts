@@ -6,6 +6,7 @@ import type { InferResponse } from "../../../core/infer-response.ts";
 import type { ModelServer, ServedModel } from "../../../core/model-server.ts";
 import { invalidArgument, ServerError } from "../../../core/server-error.ts";
 import type { Tensor } from "../../../core/tensor.ts";
+import { meteredModel } from "../../metered-infer.ts";
 import type { HttpCall } from "../http-call.ts";
 import { bytesReply, emptyReply, errorReply, type HttpReply, type HttpStreamReply } from "../http-reply.ts";
 import { type DecodedInfer, HttpInferRequest } from "../infer/http-infer-request.ts";
@@ -86,7 +87,7 @@ export class GenerateHandler {
     version: string,
     call: HttpCall,
     isOneAnswer: boolean,
-  ): Promise<[ServedModel, HttpInferRequest]> {
+  ): Promise<[Pick<ServedModel, "infer">, HttpInferRequest]> {
     const served = this.#server.model(model, version);
     const encoding = call.header("content-encoding") ?? "";
     if (encoding !== "" && encoding !== "identity") {
@@ -102,7 +103,8 @@ export class GenerateHandler {
     }
     const decoded = await this.#decode(bytes, served);
     const isWhole = isOneAnswer || !served.decoupled;
-    return [served, new HttpInferRequest(model, version, isWhole ? asOneAnswer(decoded) : decoded, call)];
+    const request = new HttpInferRequest(model, version, isWhole ? asOneAnswer(decoded) : decoded, call);
+    return [meteredModel(served, call.access, request.inputs), request];
   }
 
   async #decode(bytes: Buffer, served: ServedModel): Promise<DecodedInfer> {

@@ -1,5 +1,11 @@
 /** The `InferRequest` of an HTTP call (KServe V2, HTTP/REST). Its abort signal is created on first use. */
-import type { InferRequest, ParameterValue, RequestOrigin, SequenceInfo } from "../../../core/infer-request.ts";
+import type {
+  InferRequest,
+  ParameterValue,
+  RequestOrigin,
+  SequenceInfo,
+  TokenCounter,
+} from "../../../core/infer-request.ts";
 import { NO_PARAMETERS, NO_SEQUENCE } from "../../../core/infer-request.ts";
 import type { RequestTrace } from "../../../core/request-trace.ts";
 import type { Tensor } from "../../../core/tensor.ts";
@@ -62,6 +68,7 @@ export class HttpInferRequest implements InferRequest, RequestOrigin {
   readonly arrivalMs: number;
   readonly trace: RequestTrace | undefined;
   readonly isLast = true;
+  readonly tokens: TokenCounter | undefined;
   readonly #call: HttpCall;
 
   constructor(model: string, version: string, decoded: DecodedInfer, call: HttpCall) {
@@ -72,7 +79,8 @@ export class HttpInferRequest implements InferRequest, RequestOrigin {
     this.outputs = decoded.outputs;
     this.parameters = decoded.parameters;
     this.sequence = decoded.sequence;
-    this.priority = decoded.priority;
+    this.priority = call.access?.priority ?? decoded.priority;
+    this.tokens = call.access;
     this.timeoutUs = decoded.timeoutUs;
     this.arrivalMs = call.arrivalMs;
     this.trace = call.trace;

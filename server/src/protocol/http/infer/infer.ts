@@ -7,6 +7,7 @@ import type { InferResponse } from "../../../core/infer-response.ts";
 import { MAX_HTTP_BINARY_BODY_BYTES } from "../../../core/limits.ts";
 import type { ModelServer, ServedModel } from "../../../core/model-server.ts";
 import { invalidArgument, ServerError } from "../../../core/server-error.ts";
+import { meteredModel } from "../../metered-infer.ts";
 import { RequestMemory } from "../../request-memory.ts";
 import type { SharedMemoryRegions } from "../../shared-memory.ts";
 import { forwardHeaders } from "../forward-headers.ts";
@@ -133,7 +134,8 @@ export class InferHandler {
   async #infer(request: HttpInferRequest, served: ServedModel, call: HttpCall): Promise<InferResponse> {
     const turn = this.#turn.now();
     try {
-      const response = await onlyResponse(served.infer(request)[Symbol.asyncIterator]());
+      const model = meteredModel(served, call.access, request.inputs);
+      const response = await onlyResponse(model.infer(request)[Symbol.asyncIterator]());
       call.errorType = "text/plain";
       return response;
     } catch (error) {

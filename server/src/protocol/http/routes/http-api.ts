@@ -1,9 +1,13 @@
 /** From a call to a reply: route, restriction, method, handler, error (KServe V2, HTTP/REST). Knows no socket. */
+import { AccessRefusal } from "../../../access/access-refusal.ts";
+import type { KeyGate } from "../../../access/key-gate.ts";
 import type { ModelServer } from "../../../core/model-server.ts";
+import type { RestrictedApi } from "../../../core/restricted-api.ts";
 import { describeThrown, ServerError } from "../../../core/server-error.ts";
 import type { Logger } from "../../../observe/log.ts";
+import { type CallAccess, CLIENT_GONE } from "../../call-access.ts";
 import type { LoadReports } from "../../load-report-text.ts";
-import { type RestrictedApi, type RestrictedGroup, Restrictions } from "../../restriction.ts";
+import type { RestrictedGroup } from "../../restriction.ts";
 import type { SharedMemoryRegions } from "../../shared-memory.ts";
 import { GenerateHandler } from "../generate/generate.ts";
 import type { HttpCall } from "../http-call.ts";
@@ -14,6 +18,7 @@ import { RegionHandlers } from "../infer/regions.ts";
 import type { JsonThreads } from "../json/json-threads.ts";
 import { expectVersion } from "../model-version.ts";
 import { withReports } from "../report-headers.ts";
+import { keyRefusalReply, RouteGuard } from "../route-guard.ts";
 import { statusOf } from "../status.ts";
 import { ClientGone } from "../transport/read-body.ts";
 import { KnownRoutes } from "./known-routes.ts";
@@ -32,6 +37,8 @@ export interface HttpApiParts {
   readonly log: Logger;
   /** For large JSON; absent: it is read and written by the event loop. */
   readonly threads?: JsonThreads;
+  /** Absent: no route needs an API key. */
+  readonly keys?: KeyGate | undefined;
   /** Absent: no load reports. */
   readonly load?: LoadReports;
   /** The metrics page, for scrapers that read the port of the requests; absent: it is not served. */
@@ -54,16 +61,16 @@ interface Route {
 export class HttpApi {
   readonly #known = new KnownRoutes();
   readonly #routes: Readonly<Record<RouteName, Route>>;
-  readonly #restrictions: Restrictions;
+  readonly #guard: RouteGuard;
   readonly #log: Logger;
   readonly #load: LoadReports | undefined;
   readonly #metricsPage: (() => string) | undefined;
 
-  constructor({ server, options, regions, log, load, metricsPage, threads }: HttpApiParts) {
+  constructor({ server, options, regions, keys, log, load, metricsPage, threads }: HttpApiParts) {
     this.#metricsPage = metricsPage;
     this.#load = load;
     this.#routes = createRoutes(server, options, regions, threads);
-    this.#restrictions = new Restrictions(options.restricted);
+    this.#guard = new RouteGuard(options.restricted, keys);
     this.#log = log;
   }
 
@@ -72,21 +79,21 @@ export class HttpApi {
     const match = this.#known.match(call.path);
     if (match === undefined) return this.#metrics(call) ?? errorReply(404, "text/plain", "Not Found");
     const route = this.#routes[match.name];
-    const missing = this.#restrictions.missingKey(route.api, (name) => call.header(name));
-    if (missing !== undefined) {
-      return errorReply(403, "text/plain", `This API is restricted, expecting header '${missing}'`);
-    }
+    const refused = this.#guard.refusal(route.api, match.model, call);
+    if (refused !== undefined) return refused;
     const handler = call.method === "GET" ? route.get : call.method === "POST" ? route.post : undefined;
     if (handler === undefined) return errorReply(405, route.errorType, "Method Not Allowed");
     call.errorType = route.errorType;
     let reply: Reply;
     try {
+      if (route.api === "inference") call.access?.admit(match.model);
       const answer = handler(match.version === "" ? match : expectVersion(match), call);
       reply = answer instanceof Promise ? await answer : answer;
     } catch (error) {
       reply = this.#refuse(error, call);
     }
-    return route.api === "inference" ? this.#reported(reply, call) : reply;
+    const keyed = call.access === undefined ? reply : withRates(reply, call.access);
+    return route.api === "inference" ? this.#reported(keyed, call) : keyed;
   }
 
   #reported(reply: Reply, call: HttpCall): Reply {
@@ -94,18 +101,29 @@ export class HttpApi {
     return withReports(reply, call, this.#load);
   }
 
-  /** Beside the routes, since no restriction names it. */
-  #metrics({ method, path }: HttpCall): HttpReply | undefined {
-    if (this.#metricsPage === undefined || method !== "GET" || path !== "/metrics") return undefined;
+  /** Beside the routes, since no restriction names it; a key that guards the rest guards it too. */
+  #metrics(call: HttpCall): HttpReply | undefined {
+    if (this.#metricsPage === undefined || call.method !== "GET" || call.path !== "/metrics") return undefined;
+    const refused = this.#guard.keyRefusal("statistics", "", call);
+    if (refused !== undefined) return refused;
     return bytesReply("text/plain; charset=utf-8", [Buffer.from(this.#metricsPage())]);
   }
 
   #refuse(thrown: unknown, call: HttpCall): HttpReply {
-    if (thrown instanceof ClientGone) throw thrown;
+    if (thrown instanceof ClientGone) {
+      call.access?.answered(CLIENT_GONE);
+      throw thrown;
+    }
+    if (thrown instanceof AccessRefusal) return keyRefusalReply(thrown);
     const error = ServerError.from(thrown);
     if (error !== thrown) this.#log.error("http", `${call.method} ${call.path}: ${describeThrown(thrown)}`);
     return errorReply(statusOf(error.code), call.errorType, error.message);
   }
+}
+
+function withRates(reply: Reply, access: CallAccess): Reply {
+  const rates = access.answered(reply.status);
+  return rates.length === 0 ? reply : { ...reply, headers: [...(reply.headers ?? []), ...rates] };
 }
 
 function createRoutes(

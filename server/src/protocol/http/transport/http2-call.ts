@@ -2,6 +2,7 @@
 import { Cancellation } from "../../../core/cancellation.ts";
 import type { RequestTrace } from "../../../core/request-trace.ts";
 import type { BodyBudget } from "../../body-budget.ts";
+import type { CallAccess } from "../../call-access.ts";
 import type { Http2Stream, StreamListener } from "../../http2/stream.ts";
 import type { HttpBody, HttpCall, Reserve } from "../http-call.ts";
 import type { ContentType } from "../http-reply.ts";
@@ -15,6 +16,7 @@ export class Http2Call implements HttpCall, StreamListener {
   readonly arrivalMs: number;
   errorType: ContentType = "text/plain";
   trace: RequestTrace | undefined;
+  access: CallAccess | undefined;
   readonly #stream: Http2Stream;
   readonly #cancellation = new Cancellation();
   readonly #held: HeldBytes;

@@ -3,6 +3,7 @@ import type { IncomingMessage } from "node:http";
 import { Cancellation } from "../../../core/cancellation.ts";
 import type { RequestTrace } from "../../../core/request-trace.ts";
 import type { BodyBudget } from "../../body-budget.ts";
+import type { CallAccess } from "../../call-access.ts";
 import type { AtEnd, HttpBody, HttpCall, Reserve } from "../http-call.ts";
 import type { ContentType } from "../http-reply.ts";
 import { HeldBytes } from "./held-bytes.ts";
@@ -14,6 +15,7 @@ export class NodeCall implements HttpCall {
   readonly arrivalMs: number;
   errorType: ContentType = "text/plain";
   trace: RequestTrace | undefined;
+  access: CallAccess | undefined;
   readonly #request: IncomingMessage;
   readonly #cancellation = new Cancellation();
   readonly #held: HeldBytes;

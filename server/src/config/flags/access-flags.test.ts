@@ -1,0 +1,32 @@
+/** Flags that say who may ask: API keys, origins, restricted routes. */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { parseServerFlags } from "./parse-server-flags.ts";
+import type { ServerOptions } from "./server-options.ts";
+
+function options(argv: readonly string[]): ServerOptions {
+  const parsed = parseServerFlags(argv, {});
+  assert.equal(parsed.kind, "options", JSON.stringify(parsed));
+  return (parsed as { options: ServerOptions }).options;
+}
+
+const REFUSED: readonly (readonly [argv: readonly string[], start: string])[] = [
+  [["--api-keys-for=v2"], "Error: --api-keys-for needs --api-key-file, the file of the keys."],
+  [
+    ["--api-key-file=k", "--api-keys-for=v2,v3"],
+    "Bad option: \"--api-keys-for\".\n--api-keys-for: expected some of openai, v2, grpc, sagemaker, vertex-ai, got 'v3'\n",
+  ],
+];
+
+for (const [argv, start] of REFUSED) {
+  test(`refuses ${argv.join(" ")}`, () => {
+    const parsed = parseServerFlags(argv, {});
+    assert.equal(parsed.kind, "usage");
+    assert.equal((parsed as { text: string }).text.slice(0, start.length), start);
+  });
+}
+
+test("API keys guard OpenAI's routes unless told otherwise", () => {
+  assert.deepEqual(options(["--api-key-file=k"]).openai.apiKeysFor, ["openai"]);
+  assert.deepEqual(options(["--api-key-file=k", "--api-keys-for=v2, grpc"]).openai.apiKeysFor, ["v2", "grpc"]);
+});
