@@ -165,9 +165,9 @@ const COMMANDS: ReadonlyMap<string, Command> = new Map<string, Command>([
     "launch",
     packaged(
       "@nereid/offline",
-      "cli/launch",
-      "launchCommand",
-      "serve in the foreground; takes the flags of launch_triton_server.py",
+      "models/cli/launch",
+      "launchByArguments",
+      "start a coding agent that asks this server; or takes the flags of launch_triton_server.py",
     ),
   ],
 ]);

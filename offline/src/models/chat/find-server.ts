@@ -36,8 +36,51 @@ export async function modelOf(server: Omit<ChatServer, "model">, wanted: string 
   });
 }
 
+export interface ServedChatModel {
+  readonly chat: ChatServer;
+  readonly contextLength: number | undefined;
+}
+
+/**
+ * A model for other programs to ask: of the server at `url`, otherwise of the last one started that has the model, or
+ * of the one at the usual port. @throws ToolError when there is none
+ */
+export async function findModel(
+  store: ModelStore,
+  {
+    url,
+    model,
+    apiKey,
+  }: { readonly url: string | undefined; readonly model: string | undefined; readonly apiKey: string | undefined },
+): Promise<ServedChatModel> {
+  const started = runningServers(store)
+    .toReversed()
+    .map((server) => server.url);
+  const urls = url === undefined ? [...new Set([...started, USUAL_URL])] : [url];
+  let refusal: unknown;
+  for (const each of urls) {
+    try {
+      const chat = await modelOf({ url: each, apiKey }, model);
+      const entry = (await modelEntries(chat)).find(({ id }) => id === chat.model);
+      return { chat, contextLength: entry?.contextLength };
+    } catch (error) {
+      refusal ??= error;
+    }
+  }
+  throw refusal;
+}
+
 /** Names of the models that chat. @throws ToolError when nobody answers, or refuses */
 export async function listModels(server: Omit<ChatServer, "model">): Promise<readonly string[]> {
+  return (await modelEntries(server)).map(({ id }) => id);
+}
+
+interface ModelEntry {
+  readonly id: string;
+  readonly contextLength: number | undefined;
+}
+
+async function modelEntries(server: Omit<ChatServer, "model">): Promise<readonly ModelEntry[]> {
   const signal = AbortSignal.timeout(TIMEOUT_MS);
   const response = await fetch(`${server.url}/v1/models`, { headers: headersOf(server), signal }).catch(
     (cause: unknown) => {
@@ -51,9 +94,11 @@ export async function listModels(server: Omit<ChatServer, "model">): Promise<rea
   }
   const list: unknown = await response.json();
   const entries: unknown[] = isObject(list) && Array.isArray(list.data) ? list.data : [];
-  return entries.flatMap((entry) =>
-    isObject(entry) && typeof entry.id === "string" && chats(entry) ? [entry.id] : [],
-  );
+  return entries.flatMap((entry) => {
+    if (!isObject(entry) || typeof entry.id !== "string" || !chats(entry)) return [];
+    const { id, max_model_len: context } = entry;
+    return [{ id, contextLength: typeof context === "number" ? context : undefined }];
+  });
 }
 
 /** Servers of others list no capabilities. */
