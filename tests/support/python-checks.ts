@@ -36,7 +36,16 @@ export async function runChecks(
   more: readonly string[] = [],
 ): Promise<void> {
   const args = [`${SCRIPTS}${script}`, `${server.http}`, `${server.grpc}`, `${server.metrics}`, ...more];
-  const { code, stdout, stderr } = await runPython(args);
+  await reportChecks(t, script, await runPython(args), server);
+}
+
+/** Each check that a script has told of becomes a subtest. @throws AssertionError as `runChecks` */
+export async function reportChecks(
+  t: TestContext,
+  script: string,
+  { code, stdout, stderr }: ScriptResult,
+  server: ServerProcess,
+): Promise<void> {
   assert.equal(code, 0, `${script} ended with ${code}: ${stderr}`);
   const results = stdout.split("\n").filter((line) => line.startsWith('{"check"'));
   assert.notEqual(results.length, 0, `${script} reported no checks: ${stdout}`);

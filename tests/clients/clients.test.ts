@@ -1,0 +1,97 @@
+/**
+ * Client libraries as their users have them, unchanged, against one server: Anthropic's, Ollama's, instructor, LangChain and
+ * LlamaIndex in Python; the Vercel AI SDK and LangChain in JavaScript. Skipped by name where they cannot be installed.
+ */
+import { execFile } from "node:child_process";
+import { cp } from "node:fs/promises";
+import { join } from "node:path";
+import process from "node:process";
+import { after, before, suite, test } from "node:test";
+import { fileURLToPath } from "node:url";
+import { npmPackages } from "../npm-packages.ts";
+import { pythonVenv } from "../python-venv.ts";
+import { EXAMPLES, type ModelRepository } from "../support/model-repository.ts";
+import { reportChecks, type ScriptResult } from "../support/python-checks.ts";
+import { type ServerProcess, startServerProcess } from "../support/server-process.ts";
+import { createAgentModels } from "./agent-models.ts";
+
+const HERE = fileURLToPath(new URL(".", import.meta.url));
+const CHECKS = fileURLToPath(new URL("../conformance/python", import.meta.url));
+const SCRIPT_TIMEOUT_MS = 170_000;
+const PYTHON: readonly (readonly [script: string, what: string])[] = [
+  ["anthropic_client.py", "Anthropic's Python client"],
+  ["ollama_client.py", "Ollama's Python client"],
+  ["instructor_client.py", "instructor"],
+  ["langchain_client.py", "LangChain in Python"],
+  ["llama_index_client.py", "LlamaIndex"],
+];
+const JAVASCRIPT: readonly (readonly [script: string, what: string])[] = [
+  ["ai-client.mjs", "the Vercel AI SDK"],
+  ["langchain-client.mjs", "LangChain in JavaScript"],
+];
+
+const venv = await pythonVenv(
+  [
+    "numpy",
+    "anthropic==2.12.0",
+    "ollama==0.6.3",
+    "instructor==1.17.0",
+    "langchain-openai==1.7.3",
+    "llama-index-llms-openai-like==0.8.1",
+    "llama-index-embeddings-openai-like==0.4.0",
+  ],
+  "clients",
+);
+const packages = await npmPackages("clients", {
+  "@ai-sdk/openai": "3.0.141",
+  "@ai-sdk/openai-compatible": "2.0.92",
+  "@langchain/core": "1.4.0",
+  "@langchain/openai": "1.5.8",
+  ai: "6.0.326",
+  zod: "4.6.7",
+});
+let models: ModelRepository;
+let server: ServerProcess;
+
+before(async () => {
+  models = await createAgentModels();
+  server = await startServerProcess({ repositories: [EXAMPLES, models.path] });
+});
+
+after(async () => {
+  await server?.stop();
+  await models?.[Symbol.asyncDispose]();
+});
+
+suite("clients", { concurrency: 2 }, () => {
+  for (const [script, what] of PYTHON) {
+    test(what, { skip: venv.reason ?? false, timeout: 180_000 }, async (t) => {
+      const env = { ...process.env, PYTHONPATH: CHECKS };
+      const result = await runScript(venv.python ?? "", [join(HERE, "python", script), ...ports()], env);
+      await reportChecks(t, script, result, server);
+    });
+  }
+  for (const [script, what] of JAVASCRIPT) {
+    test(what, { skip: packages.reason ?? false, timeout: 180_000 }, async (t) => {
+      // Modules are looked up from where a script lies.
+      const folder = join(packages.folder ?? "", "checks");
+      await cp(join(HERE, "javascript"), folder, { recursive: true });
+      const result = await runScript(process.execPath, [join(folder, script), ...ports()], process.env);
+      await reportChecks(t, script, result, server);
+    });
+  }
+});
+
+function ports(): string[] {
+  return [server.http, server.grpc, server.metrics].map(String);
+}
+
+function runScript(program: string, args: readonly string[], env: NodeJS.ProcessEnv): Promise<ScriptResult> {
+  const options = { env, timeout: SCRIPT_TIMEOUT_MS, maxBuffer: 16 * 1024 * 1024 };
+  return new Promise((resolve) => {
+    execFile(program, [...args], options, (error, stdout, stderr) => {
+      const code = error === null ? 0 : typeof error.code === "number" ? error.code : -1;
+      resolve({ code, stdout, stderr });
+    });
+  });
+}
