@@ -81,3 +81,34 @@ test("an engine on an emulated GPU takes adapters by name and as tasks with thei
   assert.deepEqual(texts, wanted);
   assert.equal(numLoaded, 1);
 });
+
+test("an engine on an emulated GPU chooses with penalties and biases on the device as the engine does itself", {
+  skip,
+}, async () => {
+  const logitBias = Float32Array.from({ length: 256 }, (_, i) => (i % 7 === 0 ? 1.5 : 0));
+  const sampled = { temperature: 0.9, topK: 20, seed: 11n };
+  const rules = [
+    { repetitionPenalty: 1.6 },
+    { ...sampled, presencePenalty: 0.9 },
+    { frequencyPenalty: 0.7, promptIgnoreLength: 3 },
+    { logitBias },
+    { ...sampled, logitBias, repetitionPenalty: 0.8, frequencyPenalty: -0.4 },
+    { ...sampled, topPDecay: 0.9, topP: 0.95, presencePenalty: 0.5 },
+    {},
+  ];
+  const requests = rules.map((rule, i) => ({ ...greedyRequest([...(PROMPTS[i % 2] ?? []), 20 + i], 8), ...rule }));
+  const answers: number[][][] = [];
+  const launched: number[] = [];
+  for (const hasTables of [true, false]) {
+    const gpu = new EmulatedGpu(compiler);
+    const runner = await openRunner(gpu, { maxSequences: 8, usesGraphs: true });
+    if (!hasTables) Object.assign(runner, { ruleTables: undefined });
+    const engine = engineOf(runner, { maxSequences: 8 });
+    answers.push(await generateTokens(engine, requests));
+    launched.push(gpu.launched.get("token_counts") ?? 0);
+    await engine.close();
+  }
+  assert.deepEqual(answers[0], answers[1]);
+  assert.ok((launched[0] ?? 0) > 0);
+  assert.equal(launched[1], 0);
+});

@@ -6,10 +6,23 @@
 import type { GenerateRequest } from "../../server/src/engine/request/generate.ts";
 import type { Sequence } from "../../server/src/engine/request/sequence.ts";
 import { Sampler } from "../../server/src/engine/sample/sampler.ts";
-import type { ChosenTokens, StepInput, StepRunner, TokenChoice } from "../../server/src/engine/step-runner.ts";
+import type {
+  ChosenTokens,
+  RuleTableSizes,
+  StepInput,
+  StepRuleRows,
+  StepRunner,
+  TokenChoice,
+} from "../../server/src/engine/step-runner.ts";
 import { HashRunner, type HashRunnerOptions } from "./hash-runner.ts";
 
 const PLAIN = { noRepeatNgramSize: 0, minTokens: 0 };
+
+/** Rows of rule tables, as a device has them. */
+interface Tables {
+  readonly counts: Map<number, Map<number, number>>;
+  readonly biases: Map<number, Float32Array>;
+}
 
 export class ChoosingRunner extends HashRunner implements StepRunner {
   readonly stepsAhead: boolean;
@@ -18,14 +31,21 @@ export class ChoosingRunner extends HashRunner implements StepRunner {
   numSeen = 0;
   /** Steps that were begun while another ran. */
   numAhead = 0;
+  readonly ruleTables: RuleTableSizes | undefined;
+  /** Rows of counts that were written. */
+  numCountRows = 0;
   readonly #sampler: Sampler;
+  readonly #tables: Tables = { counts: new Map(), biases: new Map() };
   #numUnderWay = 0;
   #last: Promise<Int32Array> = Promise.resolve(new Int32Array(0));
 
-  constructor(options: HashRunnerOptions & { readonly stepsAhead?: boolean } = {}) {
+  constructor(
+    options: HashRunnerOptions & { readonly stepsAhead?: boolean; readonly ruleTables?: RuleTableSizes } = {},
+  ) {
     super(options);
     this.#sampler = new Sampler(this.vocabSize);
     this.stepsAhead = options.stepsAhead ?? false;
+    this.ruleTables = options.ruleTables;
   }
 
   override run(input: StepInput): Promise<Float32Array> {
@@ -44,12 +64,22 @@ export class ChoosingRunner extends HashRunner implements StepRunner {
   }
 
   #sample(row: Float32Array, choice: TokenChoice): number {
-    const { seedLow, seedHigh, topP, index } = choice;
+    const { seedLow, seedHigh, topP, index, rules } = choice;
     const badWords = choice.banned.map((id) => Int32Array.of(id));
-    const request = { ...choice, ...PLAIN, badWords } as unknown as GenerateRequest;
+    const occurrences = rules === undefined ? undefined : this.#tables.counts.get(rules.countRow);
+    const logitBias = rules === undefined ? undefined : this.#tables.biases.get(rules.biasRow);
+    const request = { ...choice, ...rules, ...PLAIN, badWords, logitBias } as unknown as GenerateRequest;
     const tokens = { tokens: new Int32Array(1), numTokens: 1 };
-    const sequence = { request, seedLow, seedHigh, topP, numOutput: index, ...tokens } as unknown as Sequence;
-    return this.#sampler.sample(row, sequence);
+    const sequence = { request, seedLow, seedHigh, topP, numOutput: index, occurrences, ...tokens };
+    const token = this.#sampler.sample(row, sequence as unknown as Sequence);
+    occurrences?.set(token, (occurrences.get(token) ?? 0) + 1);
+    return token;
+  }
+
+  #write({ counts, biases }: StepRuleRows): void {
+    this.numCountRows += counts.length;
+    for (const { row, occurrences } of counts) this.#tables.counts.set(row, new Map(occurrences));
+    for (const { row, values } of biases) this.#tables.biases.set(row, values);
   }
 
   async #chooseBehind(
@@ -67,6 +97,7 @@ export class ChoosingRunner extends HashRunner implements StepRunner {
         throw new Error(`token ${i} is carried from row ${row}: not chosen there`);
       if (row >= 0) input.tokenIds[i] = before[row] ?? 0;
     });
+    if (input.ruleRows !== undefined) this.#write(input.ruleRows);
     const logits = await super.run(input);
     const rowOf = (row: number): Float32Array => logits.subarray(row * this.vocabSize, (row + 1) * this.vocabSize);
     const tokens = choices.map((choice, row) => (choice === undefined ? -1 : this.#sample(rowOf(row), choice)));
@@ -87,7 +118,13 @@ function copyOf(input: StepInput): StepInput {
     positions: input.positions.slice(),
     slots: input.slots.slice(),
     logitRows: input.logitRows.slice(),
+    ...(input.ruleRows === undefined ? {} : { ruleRows: copyOfRules(input.ruleRows) }),
     ...(input.carried === undefined ? {} : { carried: input.carried.slice() }),
     sequences: input.sequences.map((each) => ({ ...each, blockTable: each.blockTable.slice() })),
   };
+}
+
+/** As they are when the step begins: the engine counts on meanwhile. */
+function copyOfRules({ counts, biases }: StepRuleRows): StepRuleRows {
+  return { counts: counts.map(({ row, occurrences }) => ({ row, occurrences: new Map(occurrences) })), biases };
 }

@@ -152,7 +152,10 @@ for (const seed of [1, 2, 3]) {
 /** Rules that need each token before the next is chosen. */
 const RULES: readonly Partial<GenerateRequest>[] = [
   { repetitionPenalty: 1.3 },
-  { temperature: 1, topP: 0.9, topPDecay: 0.8, topPMin: 0.2 },
+  { presencePenalty: 0.6, frequencyPenalty: 0.4, temperature: 0.9, topK: 7, seed: 5n },
+  { repetitionPenalty: 1.2, logitBias: new Float32Array(64).fill(2, 5, 30) },
+  { logitBias: new Float32Array(64).fill(-3, 0, 9), temperature: 1, topPDecay: 0.7, topP: 0.8, seed: 6n },
+  { temperature: 1, topP: 0.9, topPDecay: 0.8, topPMin: 0.2, seed: 4n },
   { badWords: [Int32Array.of(3, 5), Int32Array.of(7)] },
   { noRepeatNgramSize: 2 },
   { topLogProbs: 2, logProbs: true },
@@ -184,8 +187,9 @@ for (const seed of [4, 5, 6]) {
       const config = { ...drawConfig(draw), speculation: DEFAULT_ENGINE_CONFIG.speculation };
       const requests = Array.from({ length: 5 + draw(40) }, (_, at) => drawAheadRequest(draw, at));
       const runners: ChoosingRunner[] = [];
+      const ruleTables = { numCountRows: draw(8), numBiasRows: draw(4) };
       const makeRunner = (each: HashRunnerOptions): ChoosingRunner => {
-        const runner = new ChoosingRunner({ ...each, stepsAhead: true });
+        const runner = new ChoosingRunner({ ...each, stepsAhead: true, ruleTables });
         runners.push(runner);
         return runner;
       };

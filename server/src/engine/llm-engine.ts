@@ -21,7 +21,8 @@ import { checkRequest, logitsBytes, type RequestLimits } from "./request/check-r
 import type { FinishReason, GeneratedChunk, GenerateRequest, Generator } from "./request/generate.ts";
 import { prepareSequence } from "./request/prepare-sequence.ts";
 import type { Sequence, SequenceGroup, SequenceSink } from "./request/sequence.ts";
-import { givesOneRow, isFree, tokenChoices } from "./sample/token-choices.ts";
+import { RuleRows, withRuleRows } from "./sample/rule-rows.ts";
+import { gainsFromTables, givesOneRow, isFree, tokenChoices } from "./sample/token-choices.ts";
 import { createDrafters } from "./speculation/create-drafters.ts";
 import type { Drafter } from "./speculation/drafter.ts";
 import type { StepRunner } from "./step-runner.ts";
@@ -50,6 +51,7 @@ export class LlmEngine implements Generator {
   /** Sequences that may give several rows of logits in a step: none is planned ahead while one does. */
   readonly #manyRowed = new Set<Sequence>();
   readonly #inFlight: StepsInFlight;
+  readonly #ruleRows: RuleRows;
   /** Beam searches whose beams have all offered their scores in this step. */
   readonly #complete: SequenceGroup[] = [];
   readonly #stats: EngineStats;
@@ -71,6 +73,7 @@ export class LlmEngine implements Generator {
     this.#config = config;
     const rules = { ...config, blockSize, window: runner.window };
     this.#planner = new StepPlanner({ ...rules, numBlocks, numHostBlocks: runner.numHostBlocks ?? 0 });
+    this.#ruleRows = new RuleRows(runner.ruleTables);
     this.#inFlight = new StepsInFlight(this.#planner, vocabSize, isFree);
     this.#batch = new StepBatch(runner);
     this.#tokenStep = new TokenStep(vocabSize);
@@ -213,15 +216,16 @@ export class LlmEngine implements Generator {
     const start = this.#nowNs();
     for (const sequence of plan.admitted) {
       sequence.firstScheduledNs = start;
+      if (gainsFromTables(sequence)) this.#ruleRows.hold(sequence);
       sequence.sink.started();
     }
     countStep(this.#stats, plan);
     this.#onTurn();
-    const choices = tokenChoices(plan, this.#batch.promptRows);
+    const { choices, chosenFor } = tokenChoices(plan, this.#batch.promptRows);
     const isPlain = plan.sequences.every(givesOneRow);
     const mayChoose =
       (isPlain || choices.some(Boolean)) && choices.length <= (this.#runner.maxChoices ?? choices.length);
-    const chosen = mayChoose ? this.#runner.choose?.(input, choices) : undefined;
+    const chosen = mayChoose ? this.#runner.choose?.(withRuleRows(input, chosenFor), choices) : undefined;
     if (chosen === undefined || !isPlain) {
       const partly = chosen === undefined ? undefined : { choices, chosen: await chosen };
       return await this.#takeRows(plan, partly?.chosen.logits ?? (await this.#runner.run(input)), start, partly);
@@ -339,6 +343,7 @@ export class LlmEngine implements Generator {
   #giveBack(sequence: Sequence): void {
     this.#logits.giveBack(sequence);
     this.#manyRowed.delete(sequence);
+    this.#ruleRows.release(sequence);
     const { adapter } = sequence;
     sequence.isOver = true;
     sequence.adapter = undefined;

@@ -54,6 +54,16 @@ export interface StepInput {
    * overwrite the blocks of an earlier one. Numbers from `numBlocks` on are host blocks.
    */
   readonly blockCopies?: Int32Array;
+  /** Rows of the runner's tables to write before the tokens of this step are chosen. Absent: none. */
+  readonly ruleRows?: StepRuleRows;
+}
+
+/** Rows of tables that choices name. @see ChoiceRules */
+export interface StepRuleRows {
+  /** Tokens that were seen, and how often presence and frequency count each so far: the runner counts on from there. */
+  readonly counts: readonly { readonly row: number; readonly occurrences: ReadonlyMap<number, number> }[];
+  /** [vocabSize] each. */
+  readonly biases: readonly { readonly row: number; readonly values: Float32Array }[];
 }
 
 /** Low-rank adapters beside the weights, each known by the number it was given. */
@@ -83,6 +93,23 @@ export interface TokenChoice {
   readonly index: number;
   /** Tokens that must not come, at most MAX_BANNED_TOKENS. */
   readonly banned: readonly number[];
+  readonly rules?: ChoiceRules | undefined;
+}
+
+/** Rules that read a table of the runner. */
+export interface ChoiceRules {
+  /** The chosen token is counted in this row; -1 for none. */
+  readonly countRow: number;
+  /** -1 for none. */
+  readonly biasRow: number;
+  readonly repetitionPenalty: number;
+  readonly presencePenalty: number;
+  readonly frequencyPenalty: number;
+}
+
+export interface RuleTableSizes {
+  readonly numCountRows: number;
+  readonly numBiasRows: number;
 }
 
 /** A choice bans at most this many; more forbidden tokens are left to the engine. */
@@ -135,6 +162,8 @@ export interface StepRunner {
   readonly choose?:
     | ((input: StepInput, choices: readonly (TokenChoice | undefined)[]) => Promise<ChosenTokens>)
     | undefined;
+  /** Rows of the tables of token counts and biases that choices may name; absent: none. */
+  readonly ruleTables?: RuleTableSizes | undefined;
   /** Rows of logits that a step with choices may want; absent: any number. */
   readonly maxChoices?: number | undefined;
   /**

@@ -10,6 +10,7 @@ import { CudaTimer } from "../../device/cuda/measure-algorithms.ts";
 import { hasThreeAxes } from "../../models/config/rope-axes.ts";
 import { enqueueChoice, enqueueDecoder, enqueueLogits } from "../../models/cuda/decoder.ts";
 import type { CudaReplacedRows } from "../../models/cuda/embedding.ts";
+import { planRuleTables } from "../../models/cuda/memory.ts";
 import type { CudaBatch, CudaPass } from "../../models/cuda/pass.ts";
 import { layOutStep, packStep, type StepSizes } from "../../models/cuda/step-layout.ts";
 import type { AdapterShares } from "../../models/shard/rank-lora.ts";
@@ -18,6 +19,7 @@ import { checkAdapters } from "../request/check-adapters.ts";
 import type { ChosenTokens, StepInput, StepRunner, TokenChoice } from "../step-runner.ts";
 import { CudaAdapters, type PlacedAdapter } from "./adapters.ts";
 import { HostKvCache } from "./host-kv-cache.ts";
+import { enqueueRuleRows } from "./rule-tables.ts";
 import type { CudaDecoder } from "./setup.ts";
 import { adapterSizes, packAdapters, planStepAdapters, type StepAdapters } from "./step-adapters.ts";
 import { StepSlot } from "./step-slot.ts";
@@ -80,6 +82,7 @@ export class DecoderCudaRunner implements StepRunner, StepLimits {
   readonly eosTokenIds: readonly number[];
   readonly choose: StepRunner["choose"];
   readonly maxChoices: number;
+  readonly ruleTables: StepRunner["ruleTables"];
   readonly stepsAhead = true;
   readonly timings: CudaStepTimings = { numSteps: 0, hostMs: 0, waitMs: 0, numBehind: 0, idleMs: 0 };
   readonly adapters: CudaAdapters | undefined;
@@ -130,6 +133,7 @@ export class DecoderCudaRunner implements StepRunner, StepLimits {
     const isChoosing = config.vocabSize % CHOICE_VOCABULARY_STEP === 0 && bounds.isDeterministic !== true;
     this.choose = isChoosing ? (input, choices): Promise<ChosenTokens> => this.#choose(input, choices) : undefined;
     this.maxChoices = bounds.maxLogitRows;
+    this.ruleTables = isChoosing ? planRuleTables(config.vocabSize, bounds.maxSequences) : undefined;
   }
 
   async run(input: StepInput): Promise<Float32Array> {
@@ -212,9 +216,11 @@ export class DecoderCudaRunner implements StepRunner, StepLimits {
   #enqueue(input: StepInput, choices: Choices | undefined, slot: StepSlot): void {
     checkStep(input, this);
     this.#checkBounds(input);
+    slot.begin();
     slot.begun.record(this.device.stream);
     this.#numChosen = 0;
     if (input.blockCopies !== undefined) this.#hostKvCache.copy(input.blockCopies);
+    if (input.ruleRows !== undefined) enqueueRuleRows(this.device.stream, this.#decoder, input.ruleRows, slot);
     if (input.tokenIds.length > 0) {
       if (this.#bounds.usesGraphs && isDecodeStep(input)) this.#enqueueDecode(input, choices, slot);
       else this.#enqueueAny(input, choices, slot);
@@ -331,10 +337,8 @@ export class DecoderCudaRunner implements StepRunner, StepLimits {
     if (embeddings === undefined || embeddings.rows.length === 0) return undefined;
     const { rows, values } = embeddings;
     const { memory, model } = this.#decoder;
-    slot.upload([
-      { to: memory.mlpBranch, values: rows },
-      { to: memory.branch, values: storedValues(values, model.type) },
-    ]);
+    slot.upload(memory.mlpBranch, rows);
+    slot.upload(memory.branch, storedValues(values, model.type));
     return { rows: memory.mlpBranch, values: memory.branch, count: rows.length };
   }
 

@@ -5,7 +5,9 @@ import type { CudaEvent } from "../../device/cuda/cuda-stream.ts";
 import type { DevicePointer } from "../../device/cuda/kernel-stream.ts";
 import { SeenLogits } from "./seen-logits.ts";
 
-const MIN_STAGING_BYTES = 1 << 16;
+const STAGING_BYTES = 1 << 16;
+/** Copies begin at multiples of it. */
+const ALIGNMENT = 256;
 
 export class StepSlot {
   readonly begun: CudaEvent;
@@ -14,7 +16,9 @@ export class StepSlot {
   readonly chosen: PinnedBuffer;
   readonly logits: SeenLogits;
   readonly #device: CudaDevice;
-  #staging: PinnedBuffer | undefined;
+  /** Pieces of host memory, and the bytes used of the last one by this step. */
+  #staging: PinnedBuffer[] = [];
+  #numUsed = 0;
 
   constructor(
     device: CudaDevice,
@@ -27,18 +31,21 @@ export class StepSlot {
     this.#device = device;
   }
 
-  /** Enqueues copies of arrays that may go at once. Once a step: a second call writes over what the first one left. */
-  upload(
-    parts: readonly { readonly to: DevicePointer; readonly values: Int32Array | Float32Array | Uint16Array }[],
-  ): void {
-    const numBytes = parts.reduce((sum, { values }) => sum + values.byteLength, 0);
-    const { bytes, address } = this.#reserve(numBytes);
-    let at = 0;
-    for (const { to, values } of parts) {
-      bytes.set(new Uint8Array(values.buffer, values.byteOffset, values.byteLength), at);
-      this.#device.stream.copyToDevice(to, address + BigInt(at), values.byteLength);
-      at += values.byteLength;
-    }
+  /** Begins a step. The one that used the slot before is done. */
+  begin(): void {
+    this.#numUsed = 0;
+    if (this.#staging.length < 2) return;
+    const numBytes = this.#staging.reduce((sum, { bytes }) => sum + bytes.byteLength, 0);
+    this.#closeStaging();
+    this.#staging = [this.#device.pin(numBytes)];
+  }
+
+  /** Enqueues the copy of an array, which may go at once. */
+  upload(to: DevicePointer, values: Int32Array | Float32Array | Uint16Array): void {
+    const { bytes, address } = this.#reserve(values.byteLength);
+    bytes.set(new Uint8Array(values.buffer, values.byteOffset, values.byteLength), this.#numUsed);
+    this.#device.stream.copyToDevice(to, address + BigInt(this.#numUsed), values.byteLength);
+    this.#numUsed += Math.ceil(values.byteLength / ALIGNMENT) * ALIGNMENT;
   }
 
   close(): void {
@@ -46,14 +53,21 @@ export class StepSlot {
     this.done.close();
     this.chosen.close();
     this.logits.close();
-    this.#staging?.close();
+    this.#closeStaging();
   }
 
+  /** With room for as many bytes behind those that are used. */
   #reserve(numBytes: number): PinnedBuffer {
-    const known = this.#staging;
-    if (known !== undefined && known.bytes.byteLength >= numBytes) return known;
-    known?.close();
-    this.#staging = this.#device.pin(Math.max(MIN_STAGING_BYTES, numBytes));
-    return this.#staging;
+    const last = this.#staging.at(-1);
+    if (last !== undefined && last.bytes.byteLength - this.#numUsed >= numBytes) return last;
+    const added = this.#device.pin(Math.max(STAGING_BYTES, numBytes));
+    this.#staging.push(added);
+    this.#numUsed = 0;
+    return added;
+  }
+
+  #closeStaging(): void {
+    for (const pinned of this.#staging) pinned.close();
+    this.#staging = [];
   }
 }

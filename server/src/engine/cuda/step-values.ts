@@ -71,6 +71,11 @@ function paramsOf(choice: TokenChoice): SampleParams {
   params.seedHigh = choice.seedHigh;
   params.index = choice.index;
   params.banned = choice.banned;
+  params.repetitionPenalty = choice.rules?.repetitionPenalty ?? 1;
+  params.presencePenalty = choice.rules?.presencePenalty ?? 0;
+  params.frequencyPenalty = choice.rules?.frequencyPenalty ?? 0;
+  params.countRow = choice.rules?.countRow ?? -1;
+  params.biasRow = choice.rules?.biasRow ?? -1;
   return params;
 }
 

@@ -61,6 +61,15 @@ export interface SequenceGroup {
   remove(forks: SequenceForks): void;
 }
 
+/** Rows of a runner's rule tables that a sequence holds; -1 for none. @see RuleRows */
+export interface HeldRules {
+  readonly countRow: number;
+  readonly biasRow: number;
+  /** Tokens of the sequence that its row of counts knows; undefined: the row was not written yet. */
+  numCounted: number | undefined;
+  isBiasWritten: boolean;
+}
+
 export class Sequence {
   /** Becomes another before the planner sees it, when an adapter changes what its cache blocks hold. */
   request: GenerateRequest;
@@ -119,6 +128,8 @@ export class Sequence {
   endIds: Int32Array;
   guide: GuideSession | undefined;
   adapter: HeldAdapter | undefined;
+  /** Undefined: none of its rules are on the device. */
+  rules: HeldRules | undefined;
   stopTexts: StopTexts | undefined;
   postProcess: LogitsPostProcessor | undefined;
   arrivalNs = 0;

@@ -86,6 +86,37 @@ test("generate() plans ahead beside forbidden tokens and texts of a least length
   assert.equal(choosing.numSeen, 0);
 });
 
+test("generate() leaves penalties and biases to a runner that has tables, and plans ahead", async () => {
+  const logitBias = new Float32Array(64).fill(3, 10, 20);
+  const requests = [
+    ...SIMPLE,
+    { promptTokens: Int32Array.of(3, 1, 3), repetitionPenalty: 1.5 },
+    { promptTokens: Int32Array.of(6, 6), presencePenalty: 0.8, temperature: 0.9, topP: 0.9, seed: 7n },
+    { promptTokens: Int32Array.of(8), frequencyPenalty: 0.5, logitBias, promptIgnoreLength: 1 },
+    { promptTokens: Int32Array.of(2, 9), logitBias },
+  ];
+  const choosing = new ChoosingRunner({ stepsAhead: true, ruleTables: { numCountRows: 3, numBiasRows: 2 } });
+  assert.deepEqual(await generate(choosing, requests), await generate(new HashRunner(), requests));
+  assert.equal(choosing.numSeen, 0);
+  assert.equal(choosing.numCountRows, 3);
+  assert.ok(choosing.numAhead > 0);
+});
+
+test("generate() chooses for penalties itself once every row of a table is taken, and takes rows that are free again", async () => {
+  const requests = [1, 2, 3, 4].map((first) => ({ promptTokens: Int32Array.of(first), repetitionPenalty: 1.4 }));
+  const choosing = new ChoosingRunner({ stepsAhead: true, ruleTables: { numCountRows: 1, numBiasRows: 0 } });
+  const engine = new LlmEngine(choosing, DEFAULT_ENGINE_CONFIG);
+  const outputs: number[][] = [];
+  for (const wave of [requests.slice(0, 2), requests.slice(2)]) {
+    const asked = wave.map((request) => engine.generate({ ...NEUTRAL_REQUEST, maxTokens: 12, ...request }));
+    outputs.push(...(await Promise.all(asked.map(collectTokens))));
+  }
+  await engine.close();
+  assert.deepEqual(outputs, await generate(new HashRunner(), requests));
+  assert.equal(choosing.numCountRows, 2);
+  assert.ok(choosing.numSeen > 0);
+});
+
 test("generate() fails only the sequence whose row holds no number", async () => {
   const runner = new HashRunner();
   const choose = async (input: StepInput, choices: readonly (TokenChoice | undefined)[]): Promise<ChosenTokens> => {

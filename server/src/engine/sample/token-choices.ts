@@ -5,41 +5,60 @@
 
 import type { StepPlan } from "../plan/step-plan.ts";
 import type { Sequence } from "../request/sequence.ts";
-import { MAX_BANNED_TOKENS, type TokenChoice } from "../step-runner.ts";
+import { type ChoiceRules, MAX_BANNED_TOKENS, type TokenChoice } from "../step-runner.ts";
 
-/**
- * One for each row of logits of the plan, in order; undefined for a row that must be seen. `promptRows`: how many rows are wanted
- * of each sequence's prompt. @see StepBatch.fill
- */
+export interface StepChoices {
+  /** One for each row of logits of the plan, in order; undefined for a row that must be seen. */
+  readonly choices: readonly (TokenChoice | undefined)[];
+  /** The sequences of those that are not, in order. */
+  readonly chosenFor: readonly Sequence[];
+}
+
+/** @param promptRows how many rows are wanted of each sequence's prompt. @see StepBatch.fill */
 export function tokenChoices(
   { sequences, queryLengths }: Pick<StepPlan, "sequences" | "queryLengths">,
   promptRows: readonly number[],
-): (TokenChoice | undefined)[] {
+): StepChoices {
   const choices: (TokenChoice | undefined)[] = [];
+  const chosenFor: Sequence[] = [];
   for (const [i, sequence] of sequences.entries()) {
     const contextLength = sequence.numComputed + (queryLengths[i] ?? 0);
     const numPromptRows = promptRows[i] ?? 0;
     const numTokens = sequence.numTokens + sequence.numPending;
     const isLastSeen = numPromptRows > 0 && sequence.numTokens === sequence.promptLength;
     const numRows = Math.max(0, contextLength - numTokens + (isLastSeen ? 0 : 1));
-    if (numPromptRows === 0 && contextLength === numTokens && !needsLogits(sequence)) choices.push(choiceOf(sequence));
-    else for (let row = 0; row < numPromptRows + numRows; row += 1) choices.push(undefined);
+    if (numPromptRows === 0 && contextLength === numTokens && !needsLogits(sequence)) {
+      choices.push(choiceOf(sequence));
+      chosenFor.push(sequence);
+    } else {
+      for (let row = 0; row < numPromptRows + numRows; row += 1) choices.push(undefined);
+    }
   }
-  return choices;
+  return { choices, chosenFor };
 }
 
 function needsLogits(sequence: Sequence): boolean {
-  const { request, group } = sequence;
-  return group !== undefined || request.generationLogits || request.topLogProbs > 0 || hasHostRules(sequence);
+  const { rules, occurrences, request } = sequence;
+  const lacksTables = rules === undefined && (occurrences !== undefined || request.logitBias !== undefined);
+  return lacksTables || staysOnHost(sequence) || isBeyondBans(sequence);
 }
 
-/** Logits processors that the device does not have. */
-function hasHostRules({ request, occurrences, guide, postProcess, endIds, numOutput }: Sequence): boolean {
-  const { badWords, logitBias, noRepeatNgramSize, minTokens } = request;
+/** Whether its logits are looked at by the engine, or by rules that no device has. */
+function staysOnHost({ request, group, guide, postProcess }: Sequence): boolean {
+  const isSeen = group !== undefined || request.generationLogits || request.topLogProbs > 0;
+  return isSeen || guide !== undefined || postProcess !== undefined || request.noRepeatNgramSize > 0;
+}
+
+/** Whether tables on the device would let it choose the sequence's tokens. */
+export function gainsFromTables(sequence: Sequence): boolean {
+  return !staysOnHost(sequence);
+}
+
+/** Forbidden tokens that a choice has no room for. */
+function isBeyondBans({ request, endIds, numOutput }: Sequence): boolean {
+  const { badWords, minTokens } = request;
   const numBanned = badWords.length + (numOutput < minTokens ? endIds.length : 0);
-  const isBeyond = numBanned > MAX_BANNED_TOKENS || badWords.some((word) => word.length !== 1);
-  const isRuled = occurrences !== undefined || guide !== undefined || postProcess !== undefined;
-  return isRuled || isBeyond || logitBias !== undefined || noRepeatNgramSize > 0;
+  return numBanned > MAX_BANNED_TOKENS || badWords.some((word) => word.length !== 1);
 }
 
 const NOTHING: readonly number[] = [];
@@ -48,7 +67,15 @@ function choiceOf(sequence: Sequence): TokenChoice {
   const { request, topP, seedLow, seedHigh, numOutput, numPending } = sequence;
   const { temperature, topK, minP } = request;
   const index = numOutput + numPending;
-  return { temperature, topK, topP, minP, seedLow, seedHigh, index, banned: bannedAt(sequence, index) };
+  const banned = bannedAt(sequence, index);
+  return { temperature, topK, topP, minP, seedLow, seedHigh, index, banned, rules: rulesOf(sequence) };
+}
+
+function rulesOf({ rules, request }: Sequence): ChoiceRules | undefined {
+  if (rules === undefined) return undefined;
+  const { countRow, biasRow } = rules;
+  const { repetitionPenalty, presencePenalty, frequencyPenalty } = request;
+  return { countRow, biasRow, repetitionPenalty, presencePenalty, frequencyPenalty };
 }
 
 /** Tokens that may not come at this place: words of one token, and ends before the least number of tokens. */

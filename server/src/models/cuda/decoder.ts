@@ -51,6 +51,8 @@ export function enqueueChoice({ stream, model, memory, batch }: CudaPass, count:
     vocab: vocabSize,
     rowStride: vocabSize,
     params: numbersAt(batch, "choices"),
+    countTable: memory.tokenCounts,
+    biasTable: memory.logitBiases,
     tokens: memory.chosen,
     logProbs: memory.chosen + BigInt(4 * count),
   });

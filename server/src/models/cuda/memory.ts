@@ -34,6 +34,8 @@ type Activation =
   | "codeScales"
   | "logits"
   | "chosen"
+  | "tokenCounts"
+  | "logitBiases"
   | "attentionScratch"
   | "gridBarrier"
   | "splitKPartials";
@@ -41,6 +43,25 @@ type Activation =
 /** Address of each. Rows have room for the padding of GEMMs. */
 export type CudaActivations = Readonly<Record<Activation, DevicePointer>>;
 export type ActivationsPlan = RegionPlan<Activation>;
+
+/** Memory for the tables of rules, at most: 523 and 65 requests with a vocabulary of 128,256. */
+const COUNT_TABLE_BYTES = 128 << 20;
+const BIAS_TABLE_BYTES = 32 << 20;
+const COUNT_BYTES = 2;
+const BIAS_BYTES = 4;
+
+/** How many sequences can have token counts, and biases, on the device. */
+export function planRuleTables(
+  vocabSize: number,
+  maxSequences: number,
+): { readonly numCountRows: number; readonly numBiasRows: number } {
+  const rowsIn = (numBytes: number, elementBytes: number): number =>
+    Math.min(maxSequences, Math.floor(numBytes / (elementBytes * vocabSize)));
+  return {
+    numCountRows: rowsIn(COUNT_TABLE_BYTES, COUNT_BYTES),
+    numBiasRows: rowsIn(BIAS_TABLE_BYTES, BIAS_BYTES),
+  };
+}
 
 export function planActivations(
   config: DecoderConfig,
@@ -51,6 +72,7 @@ export function planActivations(
   const { hiddenSize, numHeads, numKvHeads, headDim, mlp, vocabSize } = config;
   const paddedRows = gemmRows(bounds.maxTokens, true);
   const rows = paddedRows * ELEM_BYTES[type];
+  const ruleTables = planRuleTables(vocabSize, bounds.maxSequences);
   const inner = mlp.isGated ? 2 * mlp.intermediateSize : mlp.intermediateSize;
   return planRegions({
     residual: rows * hiddenSize,
@@ -70,6 +92,8 @@ export function planActivations(
     logits: gemmRows(bounds.maxLogitRows, true) * vocabSize * 4,
     // Tokens, then their log-probabilities.
     chosen: 8 * bounds.maxLogitRows,
+    tokenCounts: ruleTables.numCountRows * COUNT_BYTES * vocabSize,
+    logitBiases: ruleTables.numBiasRows * BIAS_BYTES * vocabSize,
     attentionScratch: attentionScratchBytes,
     // Results that blocks of the fused layer kernel publish: zeros at first.
     gridBarrier: gridBarrierBytes({ width: hiddenSize, inner: mlp.intermediateSize }),
