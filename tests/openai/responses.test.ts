@@ -212,6 +212,22 @@ test("log-probabilities come with the text that was asked for", async () => {
   );
 });
 
+test("truncation: auto drops the oldest turns of a conversation that is too long", async () => {
+  const turns = Array.from({ length: 100 }, (_, i) => [
+    { role: "user" as const, content: `Question ${i}: ${"word ".repeat(40)}` },
+    { role: "assistant" as const, content: `Answer ${i}.` },
+  ]).flat();
+  const input = [...turns, { role: "user" as const, content: QUESTION }];
+  const body = { model: LLM, input, temperature: 0, max_output_tokens: 1024, store: false };
+  const error = await errorOf(client.responses.create({ ...body, truncation: "disabled" }));
+  assert.equal(error.code, "context_length_exceeded");
+  const response = await client.responses.create({ ...body, truncation: "auto" });
+  const tokens = response.usage?.input_tokens ?? 0; // half of the context is the answer's
+  assert.ok(tokens > 800 && tokens <= 1024, `${tokens} tokens`);
+  const short = await client.responses.create({ ...body, input: QUESTION, truncation: "auto" });
+  assert.equal(short.usage?.input_tokens, 10);
+});
+
 test("inputTokens.count() gives the count of the answer's usage", async () => {
   const { input_tokens: tokens, object } = await client.responses.inputTokens.count({ model: LLM, input: QUESTION });
   assert.deepEqual([object, tokens], ["response.input_tokens", 10]);

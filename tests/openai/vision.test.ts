@@ -72,6 +72,20 @@ test("image_url with a data URL gets the caption of the image, streamed or not",
   }
 });
 
+test("input_image of a response gets the same caption", async () => {
+  const [scene] = scenes;
+  const image_url = dataUrl(scene?.index ?? 0);
+  const content = [
+    { type: "input_image" as const, detail: "auto" as const, image_url },
+    { type: "input_text" as const, text: "Describe the image." },
+  ];
+  const body = { model: "vlm", temperature: 0, max_output_tokens: 40 };
+  const first = await client.responses.create({ ...body, input: [{ role: "user", content }] });
+  assert.equal(first.output_text.trim(), scene?.generated);
+  const { data } = await client.responses.inputItems.list(first.id);
+  assert.match(JSON.stringify(data), /"image_url":"data:image/);
+});
+
 const REFUSED: readonly (readonly [what: string, url: string, message: RegExp])[] = [
   ["half of an image", dataUrl(0).slice(0, 300), /image/i],
   ["an address that the model may not fetch", "http://127.0.0.1/x.png", /address|fetch/i],

@@ -77,6 +77,34 @@ def check_tools():
     assert json.loads(call.function.arguments) == {"town": "Oslo"}, final
 
 
+def check_responses():
+    """responses.create() and stream() answer, keep the conversation, and parse"""
+    first = client.responses.create(model=LLM, input=QUESTION[0]["content"], temperature=0)
+    assert first.output_text == ANSWER, first
+    assert first.usage.output_tokens == 27, first.usage
+    assert client.responses.retrieve(first.id).output_text == ANSWER
+    second = client.responses.create(model="echo", input="say: more", previous_response_id=first.id)
+    items = list(client.responses.input_items.list(second.id, order="asc", limit=2))
+    assert [item.role for item in items] == ["user", "assistant", "user"], items
+    with client.responses.stream(model="caller", input=CALL, tools=[{**TOOL["function"], "type": "function"}]) as stream:
+        final = stream.get_final_response()
+    (call,) = final.output
+    assert (call.name, json.loads(call.arguments)) == ("get_weather", {"town": "Oslo"}), final
+    parsed = client.responses.parse(model=LLM, input="Hello", text_format=Colour, max_output_tokens=300)
+    assert isinstance(parsed.output_parsed, Colour), parsed
+
+
+def check_background():
+    """a background response is polled, streamed from an event on, and cancelled"""
+    queued = client.responses.create(model="echo", input="say: one two", background=True)
+    while client.responses.retrieve(queued.id).status in ("queued", "in_progress"):
+        pass
+    events = list(client.responses.retrieve(queued.id, stream=True, starting_after=2))
+    assert (events[0].sequence_number, events[-1].type) == (3, "response.completed"), events
+    slow = client.responses.create(model="slow", input="x", background=True)
+    assert client.responses.cancel(slow.id).status == "cancelled"
+
+
 def check_parse():
     """parse() gives an object of the class that it asked for"""
     answer = client.chat.completions.parse(

@@ -11,6 +11,7 @@ import { type ChunkSource, openGenerations } from "../open-generations.ts";
 import { findModel, nowSeconds, startCall } from "../openai-context.ts";
 import { asChat, wantsEncodedReasoning } from "./as-chat.ts";
 import { messagesOf } from "./conversation.ts";
+import { type Prepare, prepareFitting } from "./fit-context.ts";
 import { wantsSummary } from "./reasoning-options.ts";
 import type { ResponseRequest } from "./request.ts";
 import { type ResolvedInput, resolveInput } from "./resolve-input.ts";
@@ -71,7 +72,10 @@ async function open(
 ): Promise<Answer> {
   const input = resolveInput(context.store, ownerOf(route), body);
   const tools = readResponseTools(body, addedTools(input.items.map(({ item }) => item)));
-  const chat = await prepareChat(model, asChat(body, messagesOf(body.instructions, input.items)), tools);
+  const messages = messagesOf(body.instructions, input.items);
+  const prepare: Prepare = (some) => prepareChat(model, asChat(body, some), tools);
+  const isCut = body.truncation === "auto";
+  const chat = await (isCut ? prepareFitting(model, messages, body.max_output_tokens, prepare) : prepare(messages));
   const source = await openGenerations(chat.generator, [chat.request], 1, call);
   const options: RunningOptions = {
     facts: { id: `resp_${route.requestId.slice(4)}`, createdAt: nowSeconds(), body },
