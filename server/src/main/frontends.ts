@@ -22,6 +22,7 @@ import { createGrpcFrontend } from "../protocol/grpc/frontend.ts";
 import type { GrpcOptions } from "../protocol/grpc/options.ts";
 import { SagemakerApi, sagemakerSettings } from "../protocol/http/cloud/sagemaker.ts";
 import { VertexApi, vertexRoutes } from "../protocol/http/cloud/vertex.ts";
+import { withCors } from "../protocol/http/cors.ts";
 import {
   createApiFrontend,
   createHttpFrontend,
@@ -42,7 +43,7 @@ import { SharedMemoryRegions } from "../protocol/shared-memory.ts";
 import { readTls } from "../protocol/tls-files.ts";
 import { TextModels } from "../text-model/text-models.ts";
 import { deviceRegions } from "./gpus.ts";
-import { keysFor, type Protocol, restrictedGroups } from "./listener-access.ts";
+import { keysFor, metricsCors, type Protocol, restrictedGroups } from "./listener-access.ts";
 
 interface Listener {
   listen(): Promise<{ readonly address: string; readonly port: number }>;
@@ -151,7 +152,13 @@ function createServices({ options, ...rest }: Omit<Parts, "load" | "regions" | "
   services.push(...openAiServices(parts), ...cloudServices(parts));
   if (options.metrics.isEnabled) {
     const { address, port } = options.metrics;
-    const listener = createMetricsFrontend({ render: () => metrics.render(), address, port, log });
+    const listener = createMetricsFrontend({
+      render: () => metrics.render(),
+      address,
+      port,
+      log,
+      cors: metricsCors(options),
+    });
     services.push({ name: "Metrics Service", protocol: "metrics", endpoint: options.metrics, listener });
   }
   if (!canReusePort() && [options.http, options.grpc].some(({ isEnabled, reusePort }) => isEnabled && reusePort)) {
@@ -243,7 +250,7 @@ function openAiServices({ options, apis, metrics, log, open }: Parts): Service[]
     },
   };
   const place = { address, port, tls: readTls(tls, "http"), maxConnectionAgeMs };
-  const front = createApiFrontend(new ApiChain(apis, rest), place, log);
+  const front = createApiFrontend(withCors(new ApiChain(apis, rest), options.http.cors), place, log);
   open.set("openai", front);
   return [{ name: "OpenAI Service", protocol: "openai", endpoint, listener: listenerOf(front) }];
 }
@@ -295,6 +302,7 @@ function httpParts({ options, ...parts }: Parts): HttpFrontendDependencies & Pic
   return {
     ...parts,
     ...metricsPage,
+    cors: options.http.cors,
     keys: keysFor("http", { options, keys: parts.keys }),
     options: { ...place, maxInputBytes, forwardPattern: headerForwardPattern, restricted },
   };

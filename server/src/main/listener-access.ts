@@ -1,6 +1,7 @@
 /** Whom each listener of a running server lets in. Part of the composition root. */
 import type { KeyGate } from "../access/key-gate.ts";
 import type { KeyedProtocol, ServerOptions } from "../config/flags/server-options.ts";
+import { Cors } from "../protocol/http/cors.ts";
 import type { RestrictedGroup } from "../protocol/restriction.ts";
 
 export type Protocol = "grpc" | "http" | "openai" | "sagemaker" | "vertex_ai" | "metrics";
@@ -22,6 +23,12 @@ export function keysFor(
 ): KeyGate | undefined {
   const name: KeyedProtocol | undefined = KEYED_NAMES[protocol];
   return name !== undefined && options.openai.apiKeysFor.includes(name) ? keys : undefined;
+}
+
+/** Undefined: no page of another origin reads the metrics. */
+export function metricsCors({ http }: ServerOptions): Cors | undefined {
+  const { origins, includesMetrics } = http.cors;
+  return includesMetrics ? new Cors(origins) : undefined;
 }
 
 /** Headers that groups of routes ask for. */

@@ -16,6 +16,22 @@ const REFUSED: readonly (readonly [argv: readonly string[], start: string])[] = 
     ["--api-key-file=k", "--api-keys-for=v2,v3"],
     "Bad option: \"--api-keys-for\".\n--api-keys-for: expected some of openai, v2, grpc, sagemaker, vertex-ai, got 'v3'\n",
   ],
+  [["--cors-metrics=true"], "Error: --cors-metrics needs --cors-origins, the origins of the pages."],
+  ...[
+    "https://a.example/",
+    "a.example",
+    "https://A.example",
+    "null",
+    "",
+    "https://a.example,",
+    "https://u@a.example",
+  ].map(
+    (value) =>
+      [
+        [`--cors-origins=${value}`],
+        `Bad option: "--cors-origins".\n--cors-origins: expected * or an origin such as https://app.example:8443, got '`,
+      ] as const,
+  ),
 ];
 
 for (const [argv, start] of REFUSED) {
@@ -29,4 +45,10 @@ for (const [argv, start] of REFUSED) {
 test("API keys guard OpenAI's routes unless told otherwise", () => {
   assert.deepEqual(options(["--api-key-file=k"]).openai.apiKeysFor, ["openai"]);
   assert.deepEqual(options(["--api-key-file=k", "--api-keys-for=v2, grpc"]).openai.apiKeysFor, ["v2", "grpc"]);
+});
+
+test("origins may be several, of any scheme, or all", () => {
+  const { cors } = options(["--cors-origins=https://a.example, http://[::1]:5173,tauri://localhost,*"]).http;
+  assert.deepEqual(cors.origins, ["https://a.example", "http://[::1]:5173", "tauri://localhost", "*"]);
+  assert.deepEqual(options([]).http.cors, { origins: [], includesMetrics: false });
 });

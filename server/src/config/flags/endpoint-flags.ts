@@ -77,6 +77,12 @@ const HTTP_HANDLERS: Readonly<Record<string, FlagHandler>> = {
   "one-port": (draft, value) => {
     draft.http.isOnePort = parseBoolean(value);
   },
+  "cors-origins": (draft, value) => {
+    draft.http.cors.origins = value.split(",").map((origin) => parseOrigin(origin.trim()));
+  },
+  "cors-metrics": (draft, value) => {
+    draft.http.cors.includesMetrics = parseBoolean(value);
+  },
   "http-restricted-api": (draft, value) => {
     restrict(draft.http.accessKeys, "http-restricted-api", "api", value);
   },
@@ -200,6 +206,12 @@ function positive(flag: string, value: number): number {
 function notNegative(flag: string, value: number): number {
   if (value < 0) throw new FlagError(`Error: --${flag} must not be negative.`);
   return value;
+}
+
+/** As browsers send it: no path, no slash at the end, lower case (RFC 6454, 6.1). */
+function parseOrigin(text: string): string {
+  if (text === "*" || /^[a-z][a-z0-9+.-]*:\/\/[^/\s?#@A-Z]+$/.test(text)) return text;
+  throw new FlagError(`--cors-origins: expected * or an origin such as https://app.example:8443, got '${text}'`);
 }
 
 function parseKeyedProtocols(text: string): KeyedProtocol[] {

@@ -131,6 +131,12 @@ const GROUPS: readonly (readonly [title: string, rows: readonly Row[]])[] = [
       ],
       ["http-max-input-size", INTEGER, "Bytes that a request may hold, inflated. Default is 67108864."],
       [
+        "cors-origins",
+        "<origin>,<origin>",
+        "Origins of pages whose browsers may read answers of the HTTP and OpenAI ports; * is every one. Default is none.",
+      ],
+      ["cors-metrics", BOOLEAN, "Whether these origins may read the metrics too. Default is false."],
+      [
         "http-restricted-api",
         "<string>:<string>=<string>",
         `APIs that need a header: <api>,<api>:<header>=<value>. ${RESTRICTED_NAMES}`,

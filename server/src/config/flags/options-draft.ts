@@ -114,6 +114,7 @@ function endpointDrafts(isVertex: boolean, vertexPort: string, servicePort: stri
       threadCount: 8,
       maxInputBytes: DEFAULT_HTTP_MAX_INPUT_BYTES,
       accessKeys: new Map<RestrictedApi, AccessKey>(),
+      cors: { origins: [] as string[], includesMetrics: false },
     },
     grpc: grpcDraft(!isVertex),
     metrics: {

@@ -99,6 +99,9 @@ function settle(draft: OptionsDraft, env: Environment): ServerOptions {
   if (draft.given.has("api-keys-for") && draft.openai.apiKeyFile === undefined) {
     throw new FlagError("Error: --api-keys-for needs --api-key-file, the file of the keys.");
   }
+  if (draft.given.has("cors-metrics") && draft.http.cors.origins.length === 0) {
+    throw new FlagError("Error: --cors-metrics needs --cors-origins, the origins of the pages.");
+  }
   const { given: _given, trace, grpc, http, ...rest } = draft;
   const { isSwitchedOff: _off, written: _written, ...traceOptions } = trace;
   const options = { ...rest, trace: traceOptions, http: settleTls(http), grpc: settleTls(grpc) };

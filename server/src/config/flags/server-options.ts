@@ -46,7 +46,15 @@ export interface EndpointOptions {
   readonly port: number;
 }
 
+/** Pages of browsers that may read answers of the HTTP and OpenAI ports. */
+export interface CorsOptions {
+  /** Exact origins, or "*" for every one; empty: none. */
+  readonly origins: readonly string[];
+  readonly includesMetrics: boolean;
+}
+
 export interface HttpOptions extends EndpointOptions {
+  readonly cors: CorsOptions;
   readonly reusePort: boolean;
   readonly tls: TlsOptions | undefined;
   /** 0: no limit. */

@@ -68,16 +68,22 @@ export class JsonApi {
     const requestId = `req_${randomUUID().replaceAll("-", "")}`;
     call.errorType = "application/json";
     try {
-      const access = this.#identify(call);
+      const access = this.#isHealth(call) ? undefined : this.#identify(call);
       const { route, params } = expectRoute(this.#table, call);
       this.#expectAccess(route, call);
-      access?.expect(route.api, "");
+      access?.expect(route.api, params.get("model") ?? "");
       const answer = await this.#answer(route, { call, params, requestId, access });
       const reply = withHeaders(answer, access?.answered(answer.status) ?? []);
       return this.#reported(route, this.#withId(reply, requestId), call);
     } catch (error) {
       return this.#withId(this.#refuse(error, call, requestId), requestId);
     }
+  }
+
+  /** Orchestrators probe without a key. */
+  #isHealth({ method, path }: HttpCall): boolean {
+    const routes = this.#table.find(path)?.routes ?? [];
+    return routes.some((route) => route.api === "health" && route.method === method);
   }
 
   /** A path that is unknown reveals nothing to whom the API does not know. @throws AccessRefusal */

@@ -1,5 +1,6 @@
 /** The HTTP front end of the inference protocol: its API and its listener (KServe V2, HTTP/REST). */
 import type { KeyGate } from "../../access/key-gate.ts";
+import type { CorsOptions } from "../../config/flags/server-options.ts";
 import type { ModelServer } from "../../core/model-server.ts";
 import type { Logger } from "../../observe/log.ts";
 import { ApiChain } from "../api/api-chain.ts";
@@ -8,6 +9,7 @@ import type { BoundAddress } from "../bind.ts";
 import type { Http2Stream } from "../http2/stream.ts";
 import type { LoadReports } from "../load-report-text.ts";
 import { SharedMemoryRegions } from "../shared-memory.ts";
+import { withCors } from "./cors.ts";
 import type { JsonThreads } from "./json/json-threads.ts";
 import { HttpApi, type HttpApiOptions } from "./routes/http-api.ts";
 import { type ApiHandler, HttpListener, type ListenerOptions } from "./transport/listener.ts";
@@ -38,6 +40,8 @@ export interface HttpFrontendDependencies {
   readonly load?: LoadReports;
   /** Absent: no route needs an API key. */
   readonly keys?: KeyGate | undefined;
+  /** Absent: browsers show answers to no page of another origin. */
+  readonly cors?: CorsOptions | undefined;
   /** Further APIs behind the same port. */
   readonly apis?: readonly JsonApi[];
   /** The metrics page, for scrapers that read the port of the requests; absent: it is not served. */
@@ -47,7 +51,7 @@ export interface HttpFrontendDependencies {
 export function createHttpFrontend({ regions, apis = [], ...parts }: HttpFrontendDependencies): HttpFrontend {
   const api = new HttpApi({ ...parts, regions: regions ?? new SharedMemoryRegions(false) });
   const handler = apis.length === 0 ? api : new ApiChain(apis, api);
-  return createApiFrontend(handler, parts.options, parts.log);
+  return createApiFrontend(withCors(handler, parts.cors), parts.options, parts.log);
 }
 
 /** A front end of another protocol over HTTP. */

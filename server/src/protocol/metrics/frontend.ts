@@ -2,12 +2,15 @@
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { Logger } from "../../observe/log.ts";
 import { type BindOptions, type BoundAddress, bind } from "../bind.ts";
+import type { Cors } from "../http/cors.ts";
 import { type CloseOptions, close } from "../http-listener.ts";
 
 export interface MetricsFrontendOptions extends BindOptions {
   /** The exposition text, made anew for every scrape. */
   readonly render: () => string | Promise<string>;
   readonly log: Logger;
+  /** Absent: browsers show the page to no other origin. */
+  readonly cors?: Cors | undefined;
 }
 
 export interface MetricsFrontend {
@@ -16,9 +19,10 @@ export interface MetricsFrontend {
   close(options?: CloseOptions): Promise<void>;
 }
 
-export function createMetricsFrontend({ render, log, ...place }: MetricsFrontendOptions): MetricsFrontend {
+export function createMetricsFrontend({ render, log, cors, ...place }: MetricsFrontendOptions): MetricsFrontend {
   const server = createServer((request, response) => {
     response.sendDate = false;
+    if (cors !== undefined && answerCors(cors, request, response)) return;
     answer(request, response, render).catch((error: unknown) => {
       log.error("metrics", error instanceof Error ? (error.stack ?? error.message) : String(error));
       if (response.headersSent) response.destroy();
@@ -26,6 +30,26 @@ export function createMetricsFrontend({ render, log, ...place }: MetricsFrontend
     });
   });
   return { listen: () => bind(server, place), close: (options) => close(server, options) };
+}
+
+/** Whether it was a preflight, which has its answer. */
+function answerCors(cors: Cors, { method = "", headers }: IncomingMessage, response: ServerResponse): boolean {
+  const header = (name: string): string | undefined => {
+    const value = headers[name];
+    return typeof value === "string" ? value : undefined;
+  };
+  const preflight = cors.preflight(method, header);
+  if (preflight === undefined) {
+    setHeaders(response, cors.headers(header));
+    return false;
+  }
+  setHeaders(response, preflight.headers);
+  response.writeHead(preflight.status).end();
+  return true;
+}
+
+function setHeaders(response: ServerResponse, headers: readonly string[]): void {
+  for (let i = 0; i + 1 < headers.length; i += 2) response.setHeader(headers[i] ?? "", headers[i + 1] ?? "");
 }
 
 async function answer(
@@ -44,8 +68,8 @@ async function answer(
 
 function send(response: ServerResponse, status: number, contentType: string, text: string): void {
   const body = Buffer.from(text);
-  const head = ["Content-Type", contentType, "Content-Length", String(body.length)];
-  if (status === 405) response.writeHead(status, "Not Allowed", head);
-  else response.writeHead(status, head);
+  setHeaders(response, ["Content-Type", contentType, "Content-Length", String(body.length)]);
+  if (status === 405) response.writeHead(status, "Not Allowed");
+  else response.writeHead(status);
   response.end(body);
 }
