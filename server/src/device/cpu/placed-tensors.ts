@@ -1,4 +1,5 @@
 /** Tensors that outlive a graph, each in the kind of memory that suits it. It does not know what they mean. */
+import { expectAt } from "../../core/expect-at.ts";
 import type { Address } from "../../native/ffi.ts";
 import { CpuBuffer } from "./cpu-buffer.ts";
 import type { CpuDevice } from "./cpu-device.ts";
@@ -41,12 +42,12 @@ export class PlacedTensors {
       for (const [kind, indices] of groups) {
         const buffer = new CpuBuffer(
           device,
-          indices.map((i) => at(specs, i)),
+          indices.map((i) => expectAt(specs, i)),
           kind,
         );
         buffers.push(buffer);
         for (const [k, i] of indices.entries()) {
-          places[i] = { buffer, tensor: at(buffer.tensors, k), isWhole: kind !== device.bufferType };
+          places[i] = { buffer, tensor: expectAt(buffer.tensors, k), isWhole: kind !== device.bufferType };
         }
       }
     } catch (error) {
@@ -59,7 +60,7 @@ export class PlacedTensors {
 
   /** Takes the bytes of a tensor piece by piece. `end()` once all are there. */
   writer(index: number): { write(piece: Uint8Array | Float32Array): void; end(): void } {
-    const { buffer, tensor, isWhole } = at(this.#places, index);
+    const { buffer, tensor, isWhole } = expectAt(this.#places, index);
     const size = byteSize(tensor);
     const whole = isWhole ? new Uint8Array(size) : undefined;
     let written = 0;
@@ -80,10 +81,4 @@ export class PlacedTensors {
   close(): void {
     for (const buffer of this.#buffers) buffer.close();
   }
-}
-
-function at<T>(list: readonly T[], index: number): T {
-  const value = list[index];
-  if (value === undefined) throw new Error(`expected an element at ${index} of ${list.length}`);
-  return value;
 }

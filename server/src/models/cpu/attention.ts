@@ -4,6 +4,7 @@ import { type AttentionSequence, planAttention } from "../../../kernels/attentio
 import { recordRmsNormHeads } from "../../../kernels/rms-norm-heads/rms-norm-heads.ggml.ts";
 import { recordRope } from "../../../kernels/rope/rope.ggml.ts";
 import { recordStoreKv } from "../../../kernels/store-kv/store-kv.ggml.ts";
+import { expectAt } from "../../core/expect-at.ts";
 import type { CpuGraph } from "../../device/cpu/cpu-graph.ts";
 import type { CpuTensor } from "../../device/cpu/cpu-tensor.ts";
 import type { DecoderModel, LayerCache } from "./decoder-model.ts";
@@ -110,10 +111,4 @@ export function recordRotated(
     frequencyFactors: weights.ropeDivisors[number],
     magnitude: ropeMagnitudes[number] ?? 1,
   });
-}
-
-function expectAt<T>(list: readonly T[], index: number): T {
-  const value = list[index];
-  if (value === undefined) throw new Error(`expected an element at ${index} of ${list.length}`);
-  return value;
 }

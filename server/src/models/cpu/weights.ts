@@ -1,4 +1,5 @@
 /** Puts the weights of a decoder on the CPU device, in the types and layouts that suit its GEMMs. */
+import { expectAt } from "../../core/expect-at.ts";
 import { convertElements, type WeightType } from "../../device/cpu/convert-elements.ts";
 import type { CpuDevice } from "../../device/cpu/cpu-device.ts";
 import type { CpuTensor } from "../../device/cpu/cpu-tensor.ts";
@@ -89,7 +90,7 @@ export async function loadDecoderWeights(
     let next = plans.length;
     return {
       ...nameTensors(list, placed.tensors.slice(0, plans.length)),
-      ropeDivisors: ropes.map((rope) => (rope.divisors === undefined ? undefined : at(placed.tensors, next++))),
+      ropeDivisors: ropes.map((rope) => (rope.divisors === undefined ? undefined : expectAt(placed.tensors, next++))),
       numBytes: placed.numBytes,
       close: () => placed.close(),
     };
@@ -177,10 +178,4 @@ function expectType({ name, dtype }: StoredTensor): WeightType {
 function writeAll(writer: ReturnType<PlacedTensors["writer"]>, values: Float32Array): void {
   writer.write(values);
   writer.end();
-}
-
-function at<T>(list: readonly T[], index: number): T {
-  const value = list[index];
-  if (value === undefined) throw new Error(`expected an element at ${index} of ${list.length}`);
-  return value;
 }

@@ -8,6 +8,7 @@ import {
 import { decodeWorkspaceBytes } from "../../../kernels/attention/decode-plan.ts";
 import type { Fp8KvScales, KvCacheForm } from "../../../kernels/cuda/kv-cache-type.ts";
 import { launchRopeStore } from "../../../kernels/rope-store/rope-store.cuda.ts";
+import { expectAt } from "../../core/expect-at.ts";
 import type { DecoderConfig } from "../config/decoder-config.ts";
 import { type CudaCacheType, type CudaDecoderModel, type CudaPass, type CudaRows, numbersAt } from "./pass.ts";
 
@@ -144,10 +145,4 @@ export function enqueueReads(pass: CudaPass, index: number, { address: q }: Cuda
 
 function cacheForm({ cacheType }: CudaDecoderModel): KvCacheForm {
   return { fp8: cacheType === "e4m3" ? FP8_SCALES : undefined, isHalf: cacheType === "f16" };
-}
-
-function expectAt<T>(list: readonly T[], index: number): T {
-  const value = list[index];
-  if (value === undefined) throw new Error(`expected an element at ${index} of ${list.length}`);
-  return value;
 }
