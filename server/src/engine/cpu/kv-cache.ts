@@ -24,11 +24,6 @@ export interface KvCacheOptions {
   readonly type: KvCacheType;
 }
 
-/** Keys and values of one token in all layers. */
-export function kvBytesPerToken({ numLayers, numKvHeads, headDim }: KvShape, type: KvCacheType): number {
-  return 2 * numLayers * numKvHeads * headDim * CPU_TYPE_BYTES[type];
-}
-
 /** @throws Error when heads of the model cannot be kept in this type */
 export function expectFittingHeads({ headDim }: KvShape, type: KvCacheType): void {
   if (type !== "q8_0" || headDim % Q8_BLOCK === 0) return;

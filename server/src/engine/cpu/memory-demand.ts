@@ -5,6 +5,7 @@ import { openModelFiles } from "../../formats/hf/model-files.ts";
 import type { TensorSource } from "../../formats/tensors/tensor-source.ts";
 import { isPackedTensors } from "../../formats/trtllm/engine-file.ts";
 import type { DecoderConfig } from "../../models/config/decoder-config.ts";
+import { kvBytesPerToken } from "../../models/config/kv-bytes.ts";
 import { narrowWindows, widestWindow } from "../../models/config/layer-windows.ts";
 import { type ParsedDecoder, parseDecoderConfig } from "../../models/config/parse-decoder-config.ts";
 import { packedName } from "../../models/cpu/weights.ts";
@@ -14,7 +15,7 @@ import { chooseType, weightTypeOf } from "../../models/weights/weight-types.ts";
 import type { EngineSpec } from "../engine-spec.ts";
 import { peakBlocks } from "../kv/window-blocks.ts";
 import { type MemoryDemand, type MemoryPlan, planMemory } from "../plan/memory-plan.ts";
-import { expectFittingHeads, kvBytesPerToken } from "./kv-cache.ts";
+import { expectFittingHeads } from "./kv-cache.ts";
 
 /** @throws ServerError when the engine does not fit, Error when the files are not those of a model */
 export async function planCpuMemory(
@@ -92,7 +93,7 @@ export function cpuMemoryDemand(
       { what: "weights", numBytes: plans.reduce((sum, plan) => sum + bytesOf(plan), 0) },
       { what: "workspace", numBytes: workspaceBytes(config, engine) },
     ],
-    bytesPerToken: kvBytesPerToken(config, cacheType),
+    bytesPerToken: kvBytesPerToken(config, CPU_TYPE_BYTES[cacheType]),
     blockSize,
     longestTokens: blockSize * peakBlocks(config.maxPositions, { ...engine, blockSize, window: widestWindow(config) }),
     maxSequences: engine.maxSequences,

@@ -13,12 +13,13 @@ import { GEMM_WORKSPACE_BYTES, gemmRows, PIECE_ROWS } from "../../device/cuda/de
 import { planRegions, type RegionPlan } from "../../device/cuda/regions.ts";
 import type { TensorSource } from "../../formats/tensors/tensor-source.ts";
 import type { DecoderConfig } from "../../models/config/decoder-config.ts";
+import { kvBytesPerToken } from "../../models/config/kv-bytes.ts";
 import { widestWindow } from "../../models/config/layer-windows.ts";
 import type { ParsedDecoder } from "../../models/config/parse-decoder-config.ts";
 import { type AttentionScratch, attentionScratch } from "../../models/cuda/attention.ts";
 import { type ExpertsPlan, planExperts } from "../../models/cuda/experts-memory.ts";
 import { type Int4Scratch, planInt4Scratch } from "../../models/cuda/int4.ts";
-import { type ActivationsPlan, cacheBlockBytes, planActivations, type StepBounds } from "../../models/cuda/memory.ts";
+import { type ActivationsPlan, planActivations, type StepBounds } from "../../models/cuda/memory.ts";
 import type { CudaCacheType } from "../../models/cuda/pass.ts";
 import { vocabularyPartsBytes } from "../../models/cuda/ranks.ts";
 import { type CudaMatrixType, type CudaWeightsPlan, planCudaWeights } from "../../models/cuda/weights.ts";
@@ -127,7 +128,7 @@ export function planCuda(
     experts: experts?.numBytes ?? 0,
     lora: adapters === undefined ? 0 : loraLowBytes(options.maxTokens, adapters.maxRank),
   };
-  const blockBytes = cacheBlockBytes(config, blockSize, CUDA_TYPE_BYTES[cacheType]);
+  const blockBytes = blockSize * kvBytesPerToken(config, CUDA_TYPE_BYTES[cacheType]);
   const numHostBlocks = hostBlocks(config, blockBytes, options);
   // Staging blocks of transfers to the host's memory and back.
   const stagingBytes = numHostBlocks === 0 ? 0 : BLOCK_STAGES * blockBytes;

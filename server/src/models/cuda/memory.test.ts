@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { placeRegions } from "../../device/cuda/regions.ts";
 import type { DecoderConfig } from "../config/decoder-config.ts";
-import { cacheBlockBytes, planActivations } from "./memory.ts";
+import { planActivations } from "./memory.ts";
 
 const CONFIG = {
   hiddenSize: 64,
@@ -39,8 +39,4 @@ test("planActivations() takes twice the memory for floats of twice the size", ()
 test("placeRegions() adds where the memory begins", () => {
   const plan = planActivations(CONFIG, "bf16", BOUNDS, 0);
   assert.equal(placeRegions(plan, 4096n).qkv, 4096n + BigInt(plan.offsets.qkv));
-});
-
-test("cacheBlockBytes() counts keys and values of all layers", () => {
-  assert.equal(cacheBlockBytes(CONFIG, 32, 2), 2 * 2 * 2 * 16 * 32 * 2);
 });

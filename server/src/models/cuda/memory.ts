@@ -101,12 +101,3 @@ export function planActivations(
     splitKPartials: splitKPartialsBytes(Math.max(hiddenSize, (numHeads + 2 * numKvHeads) * headDim)),
   });
 }
-
-/** Bytes that one block takes in the caches of all layers. */
-export function cacheBlockBytes(
-  { numLayers, numKvHeads, headDim }: DecoderConfig,
-  blockSize: number,
-  elementBytes: number,
-): number {
-  return 2 * numLayers * numKvHeads * headDim * blockSize * elementBytes;
-}
