@@ -4,14 +4,14 @@
  */
 
 /** EBNF of a JSON schema. */
-export type SchemaGrammar = (schema: string) => Promise<string>;
+export type SchemaGrammar = (schema: unknown) => Promise<string>;
 
 /** @throws what `grammarOf` throws */
 export async function boundedTag(format: unknown, grammarOf: SchemaGrammar): Promise<unknown> {
   if (Array.isArray(format)) return Promise.all(format.map((each) => boundedTag(each, grammarOf)));
   if (typeof format !== "object" || format === null) return format;
   if ("type" in format && format.type === "json_schema" && "json_schema" in format) {
-    return { type: "grammar", grammar: await grammarOf(JSON.stringify(format.json_schema)) };
+    return { type: "grammar", grammar: await grammarOf(format.json_schema) };
   }
   const entries = Object.entries(format).map(
     async ([key, value]) => [key, await boundedTag(value, grammarOf)] as const,

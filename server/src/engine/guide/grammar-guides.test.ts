@@ -67,6 +67,14 @@ const RANGES: readonly (readonly [schema: object, good: string[], bad: string[]]
   [{ type: "integer", exclusiveMaximum: 0 }, ["-1", "-20"], ["0", "1"]],
   [{ type: "number", minimum: 0.5, maximum: 2 }, ["0.5", "1.25", "2"], ["0x5", "3", "-1"]],
   [{ type: "number", minimum: -3 }, ["-2.5", "0", "12.5"], ["-", "-5"]],
+  [{ type: "number", minimum: -56.5, maximum: -54.5 }, ["-55.25", "-56.5", "-54.5"], ["-5445", "-56.6", "-54.4"]],
+  [{ type: "number", minimum: 0.1, maximum: 0.9 }, ["0.1", "0.55", "0.9"], ["0", "1", "0.95"]],
+  [{ type: ["number", "null"], exclusiveMinimum: 0, maximum: 1 }, ["0.000001", "1", "null"], ["0", "-1", '"0.5"']],
+  [
+    { type: "object", properties: { minimum: { type: "integer", minimum: 3 } } },
+    ['{"minimum": 3}', "{}"],
+    ['{"minimum": 2}'],
+  ],
 ];
 
 test("open() allows what fits the guide and nothing else", async (t) => {

@@ -4,6 +4,7 @@
  */
 import process from "node:process";
 import { readTokenizerFiles } from "../../formats/tokenizer/tokenizer-files.ts";
+import { type SchemaParts, withoutBoundedNumbers } from "./bounded-numbers.ts";
 import { boundedTag } from "./bounded-tag.ts";
 import type { GrammarAnswer, GrammarJob, GrammarRequest, GrammarWorkerData } from "./grammar-messages.ts";
 import type { Grammar } from "./guide-grammar.ts";
@@ -14,7 +15,6 @@ import {
   type XGrammarCompiler,
   type XGrammarMatcher,
 } from "./load-xgrammar.ts";
-import { withClosedBounds } from "./number-bounds.ts";
 import { readVocabulary } from "./tokenizer-vocabulary.ts";
 
 /** Blanks between two parts of a JSON text: enough to indent, too few for a small model to lose itself in. */
@@ -91,21 +91,24 @@ class GrammarWorker {
   }
 
   async #compileTag(tag: unknown): Promise<XGrammarCompiled> {
-    const bounded = await boundedTag(tag, async (schema) => {
-      const { Grammar } = this.#xgrammar;
-      const grammar = await Grammar.fromJSONSchema(
-        closedText(schema),
-        true,
-        undefined,
-        undefined,
-        true,
-        MAX_WHITESPACE,
-      );
-      const text = grammar.toString();
-      grammar.dispose();
-      return text;
-    });
+    const bounded = await boundedTag(tag, async (schema) => this.#grammarText(withoutBoundedNumbers(schema)));
     return this.#compiler.compileStructuralTag(bounded);
+  }
+
+  /** The EBNF of a schema. */
+  async #grammarText({ schema, complete }: SchemaParts): Promise<string> {
+    const { Grammar } = this.#xgrammar;
+    const text = JSON.stringify(schema);
+    const grammar = await Grammar.fromJSONSchema(text, true, undefined, undefined, true, MAX_WHITESPACE);
+    const ebnf = grammar.toString();
+    grammar.dispose();
+    return complete(ebnf);
+  }
+
+  async #compileSchema(text: string): Promise<XGrammarCompiled> {
+    const parts = withoutBoundedNumbers(parsed(text));
+    if (parts.hasRanges) return this.#compiler.compileGrammar(await this.#grammarText(parts));
+    return this.#compiler.compileJSONSchema(text, true, undefined, undefined, true, MAX_WHITESPACE);
   }
 
   #compileAnew(grammar: Grammar): Promise<XGrammarCompiled> {
@@ -113,14 +116,7 @@ class GrammarWorker {
       case "json":
         return this.#compiler.compileBuiltinJSONGrammar();
       case "json_schema":
-        return this.#compiler.compileJSONSchema(
-          closedText(grammar.text),
-          true,
-          undefined,
-          undefined,
-          true,
-          MAX_WHITESPACE,
-        );
+        return this.#compileSchema(grammar.text);
       case "ebnf":
         return this.#compiler.compileGrammar(grammar.text);
       case "structural_tag":
@@ -133,12 +129,12 @@ class GrammarWorker {
   }
 }
 
-/** A text that is no JSON stays: the library says what is wrong with it. */
-function closedText(schema: string): string {
+/** The library tells what is wrong with a text that is no JSON. */
+function parsed(text: string): unknown {
   try {
-    return JSON.stringify(withClosedBounds(JSON.parse(schema)));
+    return JSON.parse(text);
   } catch {
-    return schema;
+    return undefined;
   }
 }
 
