@@ -164,15 +164,36 @@ interface Property {
   readonly isRequired: boolean;
 }
 
-/** A reference leads into the definitions of the whole schema: each property takes them along. */
+/** Each property becomes a schema of its own. */
 function propertiesOf(schema: Schema): readonly Property[] {
   const properties = isObject(schema.properties) ? schema.properties : {};
   const required = new Set(Array.isArray(schema.required) ? schema.required : []);
-  const { $defs, definitions } = schema;
   return Object.entries(properties).map(([name, property]) => {
-    const own: Schema = isObject(property) ? property : {};
-    return { name, schema: { ...own, ...given({ $defs, definitions }) }, isRequired: required.has(name) };
+    return { name, schema: standalone(isObject(property) ? property : {}, schema), isRequired: required.has(name) };
   });
+}
+
+/** References of a part lead into the whole schema, which it takes along as a definition. RFC 6901, 6. */
+function standalone(part: Schema, whole: Schema): Schema {
+  if (!hasReference(part)) return part;
+  return { ...Object(withReferencesTo(WHOLE, part)), $defs: { [WHOLE]: withReferencesTo(WHOLE, whole) } };
+}
+
+const WHOLE = "nereid_arguments";
+
+function hasReference(value: unknown): boolean {
+  if (typeof value !== "object" || value === null) return false;
+  return Object.entries(value).some(([key, each]) => key === "$ref" || hasReference(each));
+}
+
+function withReferencesTo(definition: string, value: unknown): unknown {
+  if (Array.isArray(value)) return value.map((each) => withReferencesTo(definition, each));
+  if (!isObject(value)) return value;
+  const entries = Object.entries(value).map(([key, each]) => {
+    const isLocal = key === "$ref" && typeof each === "string" && each.startsWith("#");
+    return [key, isLocal ? `#/$defs/${definition}${each.slice(1)}` : withReferencesTo(definition, each)] as const;
+  });
+  return Object.fromEntries(entries);
 }
 
 /** Text without quotes: it ends where the mark behind it begins. */
@@ -185,10 +206,6 @@ function bareText({ enum: values, const: value, pattern, minLength, maxLength }:
   if (anchored !== undefined) return { type: "regex", pattern: anchored };
   if (typeof minLength !== "number" && typeof maxLength !== "number") return ANY_TEXT;
   return { type: "regex", pattern: `[^<]{${minLength ?? 0},${maxLength ?? ""}}` };
-}
-
-function given(members: Readonly<Record<string, unknown>>): Schema {
-  return Object.fromEntries(Object.entries(members).filter(([, value]) => value !== undefined));
 }
 
 function nameOf(tool: ChatTool): string {
