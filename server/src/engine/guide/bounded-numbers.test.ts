@@ -28,5 +28,8 @@ for (const [schema, replaced] of CASES) {
 
 test("complete() puts the range where the constant stands, with text around it", () => {
   const { complete } = withoutBoundedNumbers({ type: "integer", minimum: 3, maximum: 5 });
-  assert.equal(complete('root ::= (("{\\"a\\":\\"@nereid-number-0@\\"}"))'), 'root ::= (("{\\"a\\":" [3-5]  "}"))');
+  assert.equal(
+    complete('root ::= (("{\\"a\\":\\"@nereid-number-0@\\"}"))'),
+    'root ::= (("{\\"a\\":" (("3"  | "4"  | "5" )) "}"))',
+  );
 });

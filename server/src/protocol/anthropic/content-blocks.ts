@@ -3,7 +3,7 @@
  * `messages[].content`.
  */
 import { invalidParameter, missingParameter, unsupportedValue } from "../api/api-error.ts";
-import { isObject, type JsonObject } from "../api/schema.ts";
+import { isObject, type JsonObject, shown } from "../api/schema.ts";
 import { readImage } from "../openai/chat/image-source.ts";
 
 export type ImageData = Uint8Array | string;
@@ -50,7 +50,7 @@ function readBlock(block: unknown, path: string): readonly Block[] {
       throw missingParameter(`${path}.type`);
     default:
       if (typeof block.type === "string" && FOREIGN.test(block.type)) return [];
-      throw unsupportedValue(`${path}.type`, `Got '${String(block.type).slice(0, 100)}'.`);
+      throw unsupportedValue(`${path}.type`, `Got '${shown(block.type)}'.`);
   }
 }
 

@@ -192,6 +192,12 @@ function readMember(value: JsonObject, name: string, { schema, isRequired }: Fie
 
 const MAX_SHOWN = 100;
 
+/** A value of a request within a message. JSON may hold objects that do not convert to a text: `{"toString": 1}`. */
+export function shown(value: unknown): string {
+  const text = typeof value === "string" ? value : (JSON.stringify(value) ?? "null");
+  return text.slice(0, MAX_SHOWN);
+}
+
 function wrongType(path: string, expected: string, value: unknown): ApiError {
   const where = path === "" ? "the request body" : `'${path}'`;
   const text = `Invalid type for ${where}: expected ${expected}, but got ${describe(value)} instead.`;

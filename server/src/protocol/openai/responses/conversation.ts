@@ -149,7 +149,7 @@ function roleOf({ type, role }: JsonObject, path: string): string {
 }
 
 function isContentPart(part: unknown): boolean {
-  return isObject(part) && /^(input_|output_text|text$)/.test(String(part.type));
+  return isObject(part) && typeof part.type === "string" && /^(input_|output_text|text$)/.test(part.type);
 }
 
 /** Undefined: a call that OpenAI's service ran and that names no tool. @throws ApiError */

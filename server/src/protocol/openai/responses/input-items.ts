@@ -5,7 +5,7 @@
 import { randomUUID } from "node:crypto";
 import { MAX_MESSAGES } from "../../../core/limits.ts";
 import { invalidParameter, missingParameter } from "../../api/api-error.ts";
-import { anyObject, array, choice, type JsonObject, mapped, type Schema, string } from "../../api/schema.ts";
+import { anyObject, array, choice, type JsonObject, mapped, type Schema, shown, string } from "../../api/schema.ts";
 
 /** Calls of tools that clients run and their results have `call_id`; their types end so. */
 const CALL = /_call$/;
@@ -60,7 +60,7 @@ function readItem(item: JsonObject, path: string): JsonObject {
   const type = item.type ?? typeWithout(item);
   if (type === undefined) throw missingParameter(`${path}.type`);
   if (typeof type === "string" && kindOf(type) !== undefined) return { ...item, type };
-  const text = `Invalid value: '${String(type).slice(0, 100)}'. Supported values are: 'message', 'reasoning', 'function_call', 'function_call_output', 'custom_tool_call', 'custom_tool_call_output', 'item_reference', and calls of built-in tools.`;
+  const text = `Invalid value: '${shown(type)}'. Supported values are: 'message', 'reasoning', 'function_call', 'function_call_output', 'custom_tool_call', 'custom_tool_call_output', 'item_reference', and calls of built-in tools.`;
   throw invalidParameter(`${path}.type`, "invalid_value", text);
 }
 

@@ -5,7 +5,7 @@
  */
 import type { ChatTool } from "../../../chat/chat-contract.ts";
 import { missingParameter } from "../../api/api-error.ts";
-import { isObject, type JsonObject } from "../../api/schema.ts";
+import { isObject, type JsonObject, shown } from "../../api/schema.ts";
 import { expectToolName, type Tools } from "../chat/tools.ts";
 import { readToolChoice } from "../tool-choice.ts";
 
@@ -97,7 +97,7 @@ const CUSTOM_PARAMETERS: JsonObject = {
 function customDescription({ description, format }: JsonObject): string {
   const text = typeof description === "string" ? description : "";
   if (!isObject(format) || typeof format.definition !== "string") return text;
-  return `${text}\n\nThe input follows this ${String(format.syntax)} grammar:\n${format.definition}`.trim();
+  return `${text}\n\nThe input follows this ${shown(format.syntax)} grammar:\n${format.definition}`.trim();
 }
 
 function nameOf({ name, namespace }: JsonObject): string | undefined {
