@@ -8,6 +8,7 @@ import { cpus } from "node:os";
 import process from "node:process";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
+import { apiBodiesSoak } from "../tests/soak/api-bodies.ts";
 import { everyFloatSoak } from "../tests/soak/every-float.ts";
 import { floatsSoak } from "../tests/soak/floats.ts";
 import { fuzzSoak } from "../tests/soak/fuzz.ts";
@@ -40,6 +41,7 @@ const ALL: readonly Soak[] = [
   floatsSoak,
   everyFloatSoak,
   toolCallsSoak,
+  apiBodiesSoak,
 ];
 
 const { values, positionals } = parseArgs({

@@ -1,0 +1,24 @@
+/** Broken bodies for every route of the text APIs; `npm run soak -- api-bodies` sends a million. */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { BODY_CASES } from "../support/api-bodies.ts";
+import { FuzzTarget, fuzzApis } from "../support/fuzz-apis.ts";
+import { createRandom } from "../support/random.ts";
+
+const BODIES = 4000;
+
+test("every route reads the body that the fuzzer breaks", async () => {
+  const target = new FuzzTarget();
+  for (const { path, models, body, isRefused } of BODY_CASES) {
+    for (const model of models) {
+      const bytes = Buffer.from(JSON.stringify({ model, ...body }));
+      const { status, text } = await target.answer({ path, bytes, headers: {} });
+      assert.equal(status, isRefused ? 400 : 200, `${path}, ${model}: ${text}`);
+    }
+  }
+});
+
+test(`${BODIES} broken bodies are read or refused in the form of their API`, async () => {
+  const { accepted } = await fuzzApis(new FuzzTarget(), createRandom(18), BODIES);
+  assert.ok(accepted > BODIES / 20 && accepted < BODIES, `${accepted} were accepted`);
+});
