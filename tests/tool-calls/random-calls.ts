@@ -8,7 +8,7 @@ import { createChatFormat } from "@nereid/server/chat/chat-format";
 import { TOOL_ROWS } from "@nereid/server/chat/tools/tool-rows";
 import { createRandom, type Random } from "../support/random.ts";
 import type { ServerProcess } from "../support/server-process.ts";
-import { faultOf } from "./check-value.ts";
+import { expectValidCall, type MadeCall } from "./expect-call.ts";
 import { randomTools } from "./random-tools.ts";
 
 const MAX_TOKENS = 400;
@@ -26,9 +26,7 @@ interface Answer {
   readonly isCut: boolean;
 }
 
-interface JoinedCall {
-  readonly name: string;
-  json: string;
+interface JoinedCall extends MadeCall {
   isOpen: boolean;
 }
 
@@ -66,7 +64,10 @@ async function oneAnswer(
   assert.deepEqual(pieced, whole, `${where}: pieces change the calls of ${answer.text}`);
   const complete = answer.isCut ? whole.slice(0, -1) : whole;
   assert.ok(answer.isCut || complete.length > 0, `${where}: no call in ${answer.text}`);
-  for (const call of complete) expectValid(call, tools, choice, `${where}: ${answer.text}`);
+  for (const call of complete) {
+    assert.equal(call.isOpen, false, where);
+    expectValidCall(call, tools, choice, `${where}: ${answer.text}`);
+  }
   return { calls: complete.length, isCut: answer.isCut };
 }
 
@@ -121,21 +122,6 @@ function joined(deltas: readonly OutputDelta[], where: string): readonly JoinedC
     else call.isOpen = false;
   }
   return calls;
-}
-
-function expectValid(call: JoinedCall, tools: readonly ChatTool[], choice: ToolChoice, where: string): void {
-  const tool = tools.find(({ function: { name } }) => name === call.name);
-  assert.ok(tool !== undefined, `${where}: no tool '${call.name}'`);
-  if (typeof choice === "object") assert.equal(call.name, choice.name, where);
-  assert.equal(call.isOpen, false, where);
-  let value: unknown;
-  assert.doesNotThrow(
-    () => {
-      value = JSON.parse(call.json);
-    },
-    `${where}: ${JSON.stringify(call.json)}`,
-  );
-  assert.equal(faultOf(value, tool.function.parameters ?? {}), undefined, `${where}: ${call.json}`);
 }
 
 function piecesOf(text: string, random: Random): readonly string[] {
