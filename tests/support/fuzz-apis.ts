@@ -37,7 +37,7 @@ export interface FuzzCounts {
   readonly slowestMs: number;
 }
 
-/** The APIs over models in memory. What they log as an error is kept. */
+/** The APIs over models in memory; keeps the errors that they log. */
 export class FuzzTarget {
   readonly errors: string[] = [];
   readonly #chain: ApiChain;
@@ -137,6 +137,7 @@ function callOf({ path, bytes, headers }: FuzzedBody): HttpCall {
   return {
     method: "POST",
     path,
+    query: "",
     rawHeaders: Object.entries(headers).flat(),
     arrivalMs: performance.now(),
     errorType: "application/json",

@@ -15,6 +15,8 @@ const MODEL_FOLDER = fileURLToPath(new URL("../../examples/nereid-tiny/language_
 const MAX_TOKENS = 400;
 const WIDTH = 16;
 const ANSWER_TIMEOUT_MS = 240_000;
+/** Lists of tools of one run: most of its time goes into grammars, which the engine keeps. */
+const TOOL_SETS = 8;
 /** One answer of so many is asked for streamed and whole. */
 const TWIN_EVERY = 8;
 
@@ -62,7 +64,9 @@ export async function runServedCalls(
   const worker = async (): Promise<void> => {
     for (let next = seeds.pop(); next !== undefined; next = seeds.pop()) {
       const hasTwin = seeds.length % TWIN_EVERY === 0;
-      counts.push(await askOnce(server, randomAsk(model, next), hasTwin, `format ${format}, seed ${next}`));
+      const toolSeed = seed * TOOL_SETS + (seeds.length % TOOL_SETS);
+      const where = `format ${format}, tools ${toolSeed}, seed ${next}`;
+      counts.push(await askOnce(server, randomAsk(model, next, toolSeed), hasTwin, where));
     }
   };
   await Promise.all(Array.from({ length: WIDTH }, worker));
@@ -97,8 +101,8 @@ async function askOnce(server: ServerProcess, ask: Ask, hasTwin: boolean, where:
   };
 }
 
-function randomAsk(model: string, seed: number): Ask {
-  const random = createRandom(seed);
+function randomAsk(model: string, seed: number, toolSeed: number): Ask {
+  const random = createRandom(toolSeed);
   const tools = randomTools(random);
   const choice: ToolChoice = random.below(4) === 0 ? { name: tools[0]?.function.name ?? "" } : "required";
   return { model, tools, choice, isParallel: random.below(3) !== 0, seed };
