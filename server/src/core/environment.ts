@@ -52,6 +52,10 @@ export const SERVER_ENVIRONMENT = {
   SAGEMAKER_TRITON_PING_MODE: { default: "ready", meaning: "Health that /ping reports: ready or live." },
   K_SERVICE: { default: "not set", meaning: "Set by Knative: with PORT, all protocols share one port." },
   PORT: { default: "none", meaning: "The one port, where K_SERVICE is set." },
+  NEREID_OLLAMA_REGISTRY: {
+    default: "https://registry.ollama.ai",
+    meaning: "Registry of models with names such as llama3.2:3b.",
+  },
   HF_ENDPOINT: { default: "https://huggingface.co", meaning: "Address of the model hub." },
   HF_TOKEN: { default: "the token file", meaning: "Token for the model hub." },
   HUGGING_FACE_HUB_TOKEN: { default: "none", meaning: "Older name of HF_TOKEN." },

@@ -129,6 +129,7 @@ export class TokenizerCache {
   }
 }
 
+/** 0 for a file that does not exist, in a GGUF file as in a folder. */
 function modifiedMs(path: string): number {
-  return statSync(path, { throwIfNoEntry: false })?.mtimeMs ?? 0;
+  return existsSync(path) ? (statSync(path, { throwIfNoEntry: false })?.mtimeMs ?? 0) : 0;
 }

@@ -10,7 +10,8 @@ const FLAGS = {} as const satisfies FlagTable;
 
 const SYNTAX: CommandSyntax<typeof FLAGS> = {
   command: "list",
-  description: "Lists the models that are here: those of the cache of the Hugging Face hub, of URLs, and second names.",
+  description:
+    "Lists the models that are here: those of the cache of the Hugging Face hub, of Ollama's library, of URLs, and second names.",
   flags: FLAGS,
   examples: ["nereid list"],
 };

@@ -8,7 +8,8 @@ import { openStore } from "../store/model-store.ts";
 
 export const NAME_ARGUMENT = {
   name: "name",
-  summary: "a folder, a .gguf file, org/model of the hub, hf.co/org/model:Q4_K_M, or the URL of a .gguf file",
+  summary:
+    "a folder, a .gguf file, org/model of the hub, hf.co/org/model:Q4_K_M, llama3.2:3b of Ollama's library, or a URL",
 } as const;
 
 interface Switch {

@@ -43,7 +43,10 @@ export async function rmCommand(argv: readonly string[]): Promise<void> {
 
 function find(name: string, all: readonly StoredModel[], { store }: ResolveContext): StoredModel {
   const plain = name.replace(/^(?:hf\.co\/|huggingface\.co\/|hf:(?:\/\/)?)/, "").toLowerCase();
-  const found = all.find((model) => model.name === name) ?? all.find((model) => model.name.toLowerCase() === plain);
+  const tagged = name.includes("/") || name.includes(":") ? name : `${name}:latest`;
+  const found =
+    all.find((model) => model.name === name || model.name === tagged) ??
+    all.find((model) => model.name.toLowerCase() === plain);
   if (found === undefined) {
     throw new ToolError(`There is no model '${name}' in the caches`, {
       fix:

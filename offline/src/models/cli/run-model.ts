@@ -64,7 +64,7 @@ export async function runModelCommand(argv: readonly string[]): Promise<void> {
   await runCommand(SYNTAX, argv, async (context) => {
     const prompt = await onlyPrompt(context.positionals.slice(1));
     await using server = await openServer(context, prompt === undefined);
-    const session = new ChatSession(server.chat, settingsOf(context.values));
+    const session = new ChatSession(server.chat, settingsOf(context.values, server.system));
     if (prompt === undefined) await chatHere(session, context);
     else await answerOnce(session, prompt, context);
   });
@@ -82,6 +82,8 @@ async function onlyPrompt(words: readonly string[]): Promise<string | undefined>
 
 interface OpenedServer extends AsyncDisposable {
   readonly chat: ChatServer;
+  /** The model's own system message. */
+  readonly system?: string | undefined;
 }
 
 /** A server that is there already, or one of our own. */
@@ -96,12 +98,12 @@ async function openServer({ values, positionals, reporter, signal }: Context, is
   const resolved = await resolveModel(name, context);
   const others = values.set === undefined ? new Map() : parseTemplateValues(values.set, () => false).values;
   const options = { maxBatchSize: BATCH_SIZE, weightType: values["weight-type"], others };
-  const { repository, servedName, lines } = await prepareModel(resolved, options, context);
+  const { repository, servedName, lines, system } = await prepareModel(resolved, options, context);
   if (isChat) for (const line of lines) reporter.info(line);
   const local = await startLocalServer(repository, servedName === undefined ? [] : [ENGINE]);
   try {
     const chat = await modelOf({ url: local.url, apiKey: undefined }, values.model ?? servedName);
-    return { chat, [Symbol.asyncDispose]: () => local[Symbol.asyncDispose]() };
+    return { chat, system, [Symbol.asyncDispose]: () => local[Symbol.asyncDispose]() };
   } catch (error) {
     await local[Symbol.asyncDispose]();
     throw error;
@@ -118,9 +120,9 @@ async function findRunning(name: string, values: Values, { store }: ResolveConte
   return isPinned ? undefined : findServer(store, values.model ?? name, apiKey);
 }
 
-function settingsOf(values: Values): ChatSettings {
+function settingsOf(values: Values, modelSystem: string | undefined): ChatSettings {
   const { temperature, top_p, top_k, min_p, repetition_penalty, presence_penalty, frequency_penalty } = values;
-  const { max_tokens, seed, stop, system, verbose } = values;
+  const { max_tokens, seed, stop, system = modelSystem, verbose } = values;
   const all = {
     ...{ temperature, top_p, top_k, min_p, repetition_penalty, presence_penalty, frequency_penalty, max_tokens, seed },
     stop: stop.length === 0 ? undefined : stop,

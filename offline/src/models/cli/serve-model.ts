@@ -56,6 +56,8 @@ export async function serveModelCommand(argv: readonly string[]): Promise<void> 
       context,
     );
     for (const line of prepared.lines) reporter.info(line);
+    if (prepared.system !== undefined)
+      reporter.info("Note    its system message is sent by nereid run only; clients send their own");
     found = { prepared, store: context.store };
   });
   if (found !== undefined) await serveRepository(found.prepared, others, found.store);

@@ -27,6 +27,8 @@ export interface PreparedModel {
   /** The id in all APIs; undefined for a repository of the user's own. */
   readonly servedName: string | undefined;
   readonly facts: ModelFacts | undefined;
+  /** A system message that came with the model. */
+  readonly system: string | undefined;
   /** The model that was found, and how it will run, for people. */
   readonly lines: readonly string[];
 }
@@ -39,7 +41,7 @@ export async function prepareModel(
 ): Promise<PreparedModel> {
   const found = `Found   ${model.origin}`;
   if (model.kind === "repository") {
-    return { repository: model.path, servedName: undefined, facts: undefined, lines: [found] };
+    return { repository: model.path, servedName: undefined, facts: undefined, system: undefined, lines: [found] };
   }
   const facts = await describeModel(model.path);
   const [gpu] = findGpus().gpus;
@@ -59,7 +61,7 @@ export async function prepareModel(
       : []),
     ...(model.notes ?? []).map((note) => `Note    ${note}`),
   ];
-  return { repository, servedName: model.name, facts, lines };
+  return { repository, servedName: model.name, facts, system: model.system, lines };
 }
 
 function onlyCpuType(text: string | undefined): EngineSpec["weightType"] {

@@ -1,9 +1,9 @@
 /** Finds the model of a name wherever it may be, and fetches it when it is not here. */
 import { existsSync } from "node:fs";
-import { ToolError } from "@nereid/server/files/tool-error";
 import { parseModelName } from "../name/model-name.ts";
 import { resolveHub } from "./resolve-hub.ts";
 import { resolvePath } from "./resolve-path.ts";
+import { resolveRegistry } from "./resolve-registry.ts";
 import { resolveUrl } from "./resolve-url.ts";
 import type { ResolveContext, ResolvedModel } from "./resolved-model.ts";
 
@@ -26,8 +26,6 @@ async function resolveExact(name: string, context: ResolveContext): Promise<Reso
     case "url":
       return resolveUrl(name, parsed.url, context);
     case "registry":
-      throw new ToolError(`'${name}' is no folder or file here`, {
-        fix: "Names of Ollama's library are not served yet; hf.co/org/model:Q4_K_M takes GGUF files of the hub",
-      });
+      return resolveRegistry(name, parsed, context);
   }
 }

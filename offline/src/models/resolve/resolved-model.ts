@@ -15,6 +15,8 @@ export interface ResolvedModel {
   readonly origin: string;
   /** Sampling values of generation_config.json that came with the model. */
   readonly sampling?: Readonly<Record<string, unknown>> | undefined;
+  /** A system message that came with the model, for chats that have none of their own. */
+  readonly system?: string | undefined;
   /** Remarks about the model that its user should know. */
   readonly notes?: readonly string[] | undefined;
 }

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { isObject } from "@nereid/server/core/json-object";
 import type { HubSettings } from "@nereid/server/hub/settings";
 import { isFirstGguf, labelOf, withParts } from "../name/choose-files.ts";
+import { RegistryFiles } from "../ollama/registry-files.ts";
 import { bytesOf, type CachedRepo, cachedRepos, removeFiles, removeRepo } from "./hub-cache.ts";
 import type { ModelStore } from "./model-store.ts";
 
@@ -23,7 +24,7 @@ export interface StoredModel {
 export async function storedModels(store: ModelStore, { cacheFolder }: HubSettings): Promise<readonly StoredModel[]> {
   const repos = await cachedRepos(cacheFolder);
   const ofHub = await Promise.all(repos.map((repo) => modelsOfRepo(repo, cacheFolder)));
-  return [...ofHub.flat(), ...(await downloads(store)), ...(await secondNames(store))];
+  return [...ofHub.flat(), ...(await ofRegistries(store)), ...(await downloads(store)), ...(await secondNames(store))];
 }
 
 async function modelsOfRepo(repo: CachedRepo, cacheFolder: string): Promise<readonly StoredModel[]> {
@@ -48,6 +49,19 @@ async function modelsOfRepo(repo: CachedRepo, cacheFolder: string): Promise<read
     remove: () => removeRepo(cacheFolder, repo),
   };
   return [whole, ...ggufs];
+}
+
+async function ofRegistries(store: ModelStore): Promise<readonly StoredModel[]> {
+  const files = new RegistryFiles(store);
+  const found = (await files.all()).toSorted((a, b) => (a.name < b.name ? -1 : 1));
+  return Promise.all(
+    found.map(async ({ name, folder, manifest }): Promise<StoredModel> => {
+      const { mtimeMs } = await stat(folder);
+      const remove = (): Promise<void> => files.remove(folder);
+      const at = join(folder, "model.gguf");
+      return { name, format: "gguf", bytes: manifest.model.bytes, modifiedMs: mtimeMs, at, isShared: false, remove };
+    }),
+  );
 }
 
 /** Files of URLs, each in a folder with a note of its address. */

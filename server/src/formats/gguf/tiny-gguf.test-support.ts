@@ -5,7 +5,15 @@ import { convertElements, type WeightType } from "../../device/cpu/convert-eleme
 import { weightTypeOf } from "../../models/weights/weight-types.ts";
 import { GGML_TYPES, openGgml } from "../../native/ggml/ggml.ts";
 import { openSafetensors } from "../tensors/safetensors.ts";
-import { F32, type GgufField, type GgufTensorField, ggufBytes, STRING, U32 } from "./gguf-writer.test-support.ts";
+import {
+  ARRAY,
+  F32,
+  type GgufField,
+  type GgufTensorField,
+  ggufBytes,
+  STRING,
+  U32,
+} from "./gguf-writer.test-support.ts";
 import { interleavedRow } from "./model.ts";
 
 export interface Tiny {
@@ -49,11 +57,12 @@ function pair(values: Float32Array, shape: readonly number[], headRows: number):
   return out;
 }
 
-/** `typeOf` gives the type of a matrix; floats when absent. */
+/** `typeOf` gives the type of a matrix; floats when absent. `more`: further metadata, such as a tokenizer. */
 export function toGguf(
   { config, tensors }: Tiny,
   architecture: string,
   typeOf: (name: string) => WeightType = () => "f32",
+  more: readonly GgufField[] = [],
 ): Uint8Array {
   const headDim = Number(config.head_dim ?? Number(config.hidden_size) / Number(config.num_attention_heads));
   const key = (name: string): string => `${architecture}.${name}`;
@@ -70,6 +79,7 @@ export function toGguf(
     [key("attention.value_length"), U32, headDim],
     [key("attention.layer_norm_rms_epsilon"), F32, config.rms_norm_eps],
     [key("rope.freq_base"), F32, rope.rope_theta],
+    ...more,
   ];
   const written = [...tensors].map(([name, { shape, values }]): GgufTensorField => {
     const isPaired = architecture === "llama" && /self_attn\.[qk]_proj/.test(name);
@@ -81,3 +91,33 @@ export function toGguf(
   });
   return ggufBytes({ fields, tensors: written });
 }
+
+/** Tokenizer and chat template of a folder whose tokenizer splits as GPT-2's does. */
+export async function tokenizerFields(modelDir: string): Promise<GgufField[]> {
+  const json: unknown = JSON.parse(await readFile(join(modelDir, "tokenizer.json"), "utf8"));
+  const { model, added_tokens: added } = json as {
+    model: { vocab: Record<string, number>; merges: [string, string][] };
+    added_tokens: { id: number; content: string }[];
+  };
+  const control = new Map(added.map(({ id, content }) => [id, content]));
+  const normal = new Map(Object.entries(model.vocab).map(([token, id]) => [id, token]));
+  const ids = Array.from({ length: Math.max(...normal.keys(), ...control.keys()) + 1 }, (_, id) => id);
+  const template = await readFile(join(modelDir, "chat_template.jinja"), "utf8");
+  const own = (name: string): string => `tokenizer.ggml.${name}`;
+  return [
+    [own("model"), STRING, "gpt2"],
+    [own("pre"), STRING, "gpt-2"],
+    [own("tokens"), ARRAY, [STRING, ids.map((id) => control.get(id) ?? normal.get(id))]],
+    [own("token_type"), ARRAY, [U32, ids.map((id) => (control.has(id) ? CONTROL_TOKEN : NORMAL_TOKEN))]],
+    [own("merges"), ARRAY, [STRING, model.merges.map((pair) => pair.join(" "))]],
+    [own("bos_token_id"), U32, 1],
+    [own("eos_token_id"), U32, 2],
+    [own("padding_token_id"), U32, 0],
+    [own("add_bos_token"), BOOL, Uint8Array.of(1)],
+    ["tokenizer.chat_template", STRING, template],
+  ];
+}
+
+const NORMAL_TOKEN = 1;
+const CONTROL_TOKEN = 3;
+const BOOL = 7;
