@@ -52,6 +52,11 @@ function entryOf(files: TestProcess, index: number): string {
   return path;
 }
 
+/** Each test file starts with the loader of this workspace, and hands it to its own child processes: from any folder. */
+const LOADER = import.meta.resolve("./loader/register.mjs");
+const loading = process.execArgv.indexOf("--import");
+process.execArgv.splice(Math.max(loading, 0), loading < 0 ? 0 : 2, "--import", LOADER);
+
 const { values: flags, positionals: given } = parseArgs({
   allowPositionals: true,
   options: {
