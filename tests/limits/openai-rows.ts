@@ -6,6 +6,7 @@ import { prepareCompletion } from "../../server/src/protocol/openai/completion/p
 import { COMPLETION_REQUEST } from "../../server/src/protocol/openai/completion/request.ts";
 import { PROMPTS } from "../../server/src/protocol/openai/prompts.ts";
 import type { BackgroundRun } from "../../server/src/protocol/openai/responses/store/background-run.ts";
+import type { FinalObject } from "../../server/src/protocol/openai/responses/store/final-object.ts";
 import { ResponseStore } from "../../server/src/protocol/openai/responses/store/response-store.ts";
 import { StoredResponse } from "../../server/src/protocol/openai/responses/store/stored-response.ts";
 import { DETOKENIZE_REQUEST } from "../../server/src/protocol/openai/tokenize.ts";
@@ -36,9 +37,11 @@ function complete(numChoices: number): void {
 const stored = (id: number, source: ConstructorParameters<typeof StoredResponse>[1]): StoredResponse =>
   new StoredResponse({ id: String(id), owner: "", input: [], previousId: undefined }, source);
 
+const finalOf = (text: string): FinalObject => ({ text, numBytes: Buffer.byteLength(text), itemIds: [] });
+
 function storedCount(count: number): number {
   const store = new ResponseStore();
-  for (let id = 0; id < count; id++) store.add(stored(id, { text: "{}", itemIds: [] }));
+  for (let id = 0; id < count; id++) store.add(stored(id, finalOf("{}")));
   return store.numResponses;
 }
 
@@ -48,8 +51,8 @@ const LEAST_BYTES = 3;
 /** Two responses: the older one, of the least length, is dropped as a whole. */
 function storedBytes(count: number): number {
   const store = new ResponseStore();
-  store.add(stored(1, { text: "0", itemIds: [] }));
-  store.add(stored(2, { text: "x".repeat(count - LEAST_BYTES - 2), itemIds: [] }));
+  store.add(stored(1, finalOf("0")));
+  store.add(stored(2, finalOf("x".repeat(count - LEAST_BYTES - 2))));
   return store.numBytes;
 }
 

@@ -39,65 +39,72 @@ export class BackgroundFacts implements CallFacts {
   }
 }
 
+/** Memory of the request is held until it is over. */
+interface Work {
+  readonly response: RunningResponse;
+  readonly source: ChunkSource;
+}
+
 export class BackgroundRun {
   readonly log: EventLog = new EventLog();
   readonly #facts: BackgroundFacts;
-  readonly #source: ChunkSource;
   readonly #numbers = new EventNumbers();
-  readonly #response: RunningResponse;
-  /** Once it is over. */
-  #final: FinalObject | undefined;
+  #state: Work | FinalObject;
 
   constructor(options: RunningOptions, source: ChunkSource, facts: BackgroundFacts) {
     this.#facts = facts;
-    this.#source = source;
-    this.#response = new RunningResponse(options, (type, fields) => this.log.append(this.#numbers.text(type, fields)));
+    const response = new RunningResponse(options, (type, fields) => this.log.append(this.#numbers.text(type, fields)));
+    this.#state = { response, source };
   }
 
   get isOver(): boolean {
-    return this.#final !== undefined;
+    return "text" in this.#state;
   }
 
   get numBytes(): number {
-    return this.log.numBytes + (this.#final?.text.length ?? 0);
+    return this.log.numBytes + ("text" in this.#state ? this.#state.numBytes : 0);
   }
 
   get itemIds(): readonly string[] {
-    return this.#final?.itemIds ?? [];
+    return "text" in this.#state ? this.#state.itemIds : [];
   }
 
   object(): JsonObject {
-    return this.#final === undefined ? this.#response.object() : JSON.parse(this.#final.text);
+    return "text" in this.#state ? JSON.parse(this.#state.text) : this.#state.response.object();
   }
 
   /** Settles at the end, and never rejects. @param hasRoom called when it has grown and when it is over */
   async run(hasRoom: () => boolean): Promise<void> {
-    this.#response.begin();
+    if ("text" in this.#state) return;
+    const { response, source } = this.#state;
+    response.begin();
     try {
-      await this.#source.deliver(({ chunk }) => {
+      await source.deliver(({ chunk }) => {
         if (this.isOver) return undefined;
-        this.#response.read(chunk);
+        response.read(chunk);
         if (!hasRoom()) throw new ServerError("unavailable", "The server keeps too many responses");
         return undefined;
       });
-      this.#finish(() => this.#response.end());
+      this.#finish(() => response.end());
     } catch (error) {
-      this.#finish(() => this.#response.fail(error));
-      await this.#source.return();
+      this.#finish(() => response.fail(error));
+      await source.return();
     }
     hasRoom();
   }
 
   /** Nothing happens when it is over. */
   cancel(): void {
-    this.#finish(() => this.#response.cancel());
+    if ("text" in this.#state) return;
+    const { response } = this.#state;
+    this.#finish(() => response.cancel());
     this.#facts.cancel();
   }
 
   #finish(end: () => void): void {
-    if (this.isOver) return;
+    if ("text" in this.#state) return;
     end();
-    this.#final = finalObject(this.#response.object());
+    this.#state = finalObject(this.#state.response.object());
     this.log.close();
   }
 }

@@ -21,7 +21,7 @@ export class EventLog {
 
   append(text: string): void {
     this.#events.push(text);
-    this.#numBytes += text.length;
+    this.#numBytes += Buffer.byteLength(text);
     this.#wake();
   }
 

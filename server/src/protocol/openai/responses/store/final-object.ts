@@ -1,14 +1,17 @@
-/** A response object that no longer changes, as text: its length is known, and reading it changes nothing. Source: own design. */
+/** A response object that no longer changes, as text: its size is known, and reading it changes nothing. Source: own design. */
 import { isObject, type JsonObject } from "../../../api/schema.ts";
 
 export interface FinalObject {
   readonly text: string;
+  /** Size of the text in UTF-8. */
+  readonly numBytes: number;
   /** Ids of its output items. */
   readonly itemIds: readonly string[];
 }
 
 export function finalObject(object: JsonObject): FinalObject {
-  return { text: JSON.stringify(object), itemIds: idsOf(itemsOf(object.output)) };
+  const text = JSON.stringify(object);
+  return { text, numBytes: Buffer.byteLength(text), itemIds: idsOf(itemsOf(object.output)) };
 }
 
 export function itemsOf(value: unknown): readonly JsonObject[] {

@@ -1,4 +1,4 @@
-/** A response that is kept: as text once it is over, since the length of a text is known. Source: own design. */
+/** A response that is kept: as text once it is over, since the size of a text is known. Source: own design. */
 import type { JsonObject } from "../../../api/schema.ts";
 import type { BackgroundRun } from "./background-run.ts";
 import { type FinalObject, idsOf, itemsOf } from "./final-object.ts";
@@ -20,6 +20,7 @@ export class StoredResponse {
   readonly owner: string;
   readonly previousId: string | undefined;
   readonly #input: string;
+  readonly #numInputBytes: number;
   readonly #inputIds: readonly string[];
   readonly #source: ObjectSource;
 
@@ -28,6 +29,7 @@ export class StoredResponse {
     this.owner = owner;
     this.previousId = previousId;
     this.#input = JSON.stringify(input);
+    this.#numInputBytes = Buffer.byteLength(this.#input);
     this.#inputIds = idsOf(input);
     this.#source = source;
   }
@@ -41,9 +43,9 @@ export class StoredResponse {
     return this.run?.isOver === false;
   }
 
-  /** Length of its texts; grows while it runs. */
+  /** Size of its texts; grows while it runs. */
   get numBytes(): number {
-    return this.#input.length + ("text" in this.#source ? this.#source.text.length : this.#source.numBytes);
+    return this.#numInputBytes + this.#source.numBytes;
   }
 
   object(): JsonObject {
