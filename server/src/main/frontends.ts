@@ -43,7 +43,7 @@ import { SharedMemoryRegions } from "../protocol/shared-memory.ts";
 import { readTls } from "../protocol/tls-files.ts";
 import { TextModels } from "../text-model/text-models.ts";
 import { deviceRegions } from "./gpus.ts";
-import { keysFor, metricsCors, type Protocol, restrictedGroups } from "./listener-access.ts";
+import { keysFor, metricsCors, openAiRestrictedGroups, type Protocol, restrictedGroups } from "./listener-access.ts";
 
 interface Listener {
   listen(): Promise<{ readonly address: string; readonly port: number }>;
@@ -226,6 +226,7 @@ function createApis(
     server,
     models,
     restricted: restrictedGroups(accessKeys),
+    openAiRestricted: openAiRestrictedGroups(options),
     log,
     load,
     keys: keysFor("openai", { options, keys }),
@@ -243,9 +244,12 @@ function openAiServices({ options, apis, metrics, log, open }: Parts): Service[]
   const { address, tls, maxConnectionAgeMs } = options.http;
   const endpoint = { isEnabled: true, address, port };
   const hasMetrics = options.metrics.isEnabled && options.openai.frontend === "triton";
+  const guard = new RouteGuard([], undefined, openAiRestrictedGroups(options));
   const rest: ApiHandler = {
-    async handle({ path }) {
-      if (!hasMetrics || path !== "/metrics") return errorReply(404, "text/plain", "Not Found");
+    async handle(call) {
+      if (!hasMetrics || call.path !== "/metrics") return errorReply(404, "text/plain", "Not Found");
+      const refused = guard.metricsRefusal(call);
+      if (refused !== undefined) return refused;
       return bytesReply("text/plain; charset=utf-8", [Buffer.from(await metrics.render())]);
     },
   };
@@ -303,6 +307,7 @@ function httpParts({ options, ...parts }: Parts): HttpFrontendDependencies & Pic
     ...parts,
     ...metricsPage,
     cors: options.http.cors,
+    openAiRestricted: openAiRestrictedGroups(options),
     keys: keysFor("http", { options, keys: parts.keys }),
     options: { ...place, maxInputBytes, forwardPattern: headerForwardPattern, restricted },
   };

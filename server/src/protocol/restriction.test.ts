@@ -1,8 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import type { RestrictedApi } from "../core/restricted-api.ts";
 import { Restrictions } from "./restriction.ts";
 
-const restrictions = new Restrictions([
+const restrictions = new Restrictions<RestrictedApi>([
   { apis: ["logging", "trace"], key: "Admin-Key", value: "open" },
   { apis: ["health"], key: "h", value: "" },
 ]);

@@ -6,8 +6,8 @@ import { createHash, timingSafeEqual } from "node:crypto";
 import type { RestrictedApi } from "../core/restricted-api.ts";
 
 /** These APIs need the header `key` to be exactly `value`. */
-export interface RestrictedGroup {
-  readonly apis: readonly RestrictedApi[];
+export interface RestrictedGroup<Api extends string = RestrictedApi> {
+  readonly apis: readonly Api[];
   /** Name of the header or metadata key, in the case that error messages show. */
   readonly key: string;
   readonly value: string;
@@ -20,10 +20,10 @@ interface Lock {
   readonly digest: Buffer;
 }
 
-export class Restrictions {
-  readonly #locks = new Map<RestrictedApi, Lock>();
+export class Restrictions<Api extends string = RestrictedApi> {
+  readonly #locks = new Map<Api, Lock>();
 
-  constructor(groups: Iterable<RestrictedGroup>) {
+  constructor(groups: Iterable<RestrictedGroup<Api>>) {
     for (const { apis, key, value } of groups) {
       const lock = { key, header: key.toLowerCase(), digest: digestOf(value) };
       for (const api of apis) this.#locks.set(api, lock);
@@ -31,7 +31,7 @@ export class Restrictions {
   }
 
   /** The name of the header that is missing or wrong; undefined when the call may pass. */
-  missingKey(api: RestrictedApi, header: (name: string) => string | undefined): string | undefined {
+  missingKey(api: Api, header: (name: string) => string | undefined): string | undefined {
     const lock = this.#locks.get(api);
     if (lock === undefined) return undefined;
     const given = header(lock.header);

@@ -52,3 +52,17 @@ test("origins may be several, of any scheme, or all", () => {
   assert.deepEqual(cors.origins, ["https://a.example", "http://[::1]:5173", "tauri://localhost", "*"]);
   assert.deepEqual(options([]).http.cors, { origins: [], includesMetrics: false });
 });
+
+const ONE_LOCK = [["inference", { header: "admin-key", value: "secret" }]];
+for (const argv of [
+  ["--openai-restricted-api", "inference", "admin-key", "secret"],
+  ["--openai-restricted-api=inference", "admin-key", "secret"],
+  ["--openai-restricted-api", "inference admin-key secret"],
+  ["--openai-restricted-api=inference:admin-key=secret"],
+]) {
+  test(`${argv.join(" ")}: arguments behind it are flags again`, () => {
+    const { openai, http } = options([...argv, "--http-port=9"]);
+    assert.deepEqual([...openai.accessKeys], ONE_LOCK);
+    assert.equal(http.port, 9);
+  });
+}

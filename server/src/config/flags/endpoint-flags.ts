@@ -1,5 +1,5 @@
 /** Handlers of the flags of HTTP, gRPC, metrics, SageMaker and Vertex AI. */
-import { RESTRICTED_APIS, type RestrictedApi } from "../../core/restricted-api.ts";
+import { OPENAI_RESTRICTED_APIS, RESTRICTED_APIS, type RestrictedApi } from "../../core/restricted-api.ts";
 import { FlagError } from "./flag-error.ts";
 import { parseBoolean, parseFloat64, parseInt32, parseInt64, parsePair, parseScopedSetting } from "./flag-values.ts";
 import { applyMetricsSetting } from "./metrics-flags.ts";
@@ -163,6 +163,7 @@ const OTHER_HANDLERS: Readonly<Record<string, FlagHandler>> = {
     if (frontend === undefined) throw new FlagError(`--openai-frontend is openai or triton. Got ${value}`);
     draft.openai.frontend = frontend;
   },
+  "openai-restricted-api": (draft, value) => restrictOpenAi(draft, value),
   "api-key-file": (draft, value) => {
     draft.openai.apiKeyFile = value;
   },
@@ -206,6 +207,26 @@ function positive(flag: string, value: number): number {
 function notNegative(flag: string, value: number): number {
   if (value < 0) throw new FlagError(`Error: --${flag} must not be negative.`);
   return value;
+}
+
+/** `APIS KEY VALUE` as Triton's OpenAI front end takes it, or `APIS:KEY=VALUE` as its earlier versions did. */
+function restrictOpenAi({ openai }: OptionsDraft, text: string): void {
+  const [, spaced = "", key = "", secret = ""] = /^(\S+)\s+(\S+)\s+(.+)$/.exec(text) ?? [];
+  const format = "<API>,<API>... <restricted-key> <restricted-value>";
+  const setting =
+    spaced === ""
+      ? parseScopedSetting("openai-restricted-api", text, ":", format)
+      : { scope: spaced, key, value: secret };
+  for (const name of setting.scope.split(",")) {
+    const api = OPENAI_RESTRICTED_APIS.find((known) => known === name);
+    if (api === undefined) {
+      throw new FlagError(`Unknown API '${name}'. Available APIs: ${OPENAI_RESTRICTED_APIS.join(", ")}`);
+    }
+    if (openai.accessKeys.has(api)) {
+      throw new FlagError(`restricted api '${name}' can not be specified in multiple config groups`);
+    }
+    openai.accessKeys.set(api, { header: setting.key, value: setting.value });
+  }
 }
 
 /** As browsers send it: no path, no slash at the end, lower case (RFC 6454, 6.1). */

@@ -222,6 +222,11 @@ const GROUPS: readonly (readonly [title: string, rows: readonly Row[]])[] = [
         "Errors and list of models as OpenAI gives them, or as Triton's own OpenAI front end does. Default is openai.",
       ],
       [
+        "openai-restricted-api",
+        "<string> <string> <string>",
+        "APIs of the OpenAI routes that need a header: <api>,<api> <header> <value>. Names: inference, embedding, model-repository, model-management, metrics, health. May be given several times.",
+      ],
+      [
         "api-key-file",
         TEXT,
         "JSON file with digests and limits of API keys. The APIs of OpenAI, Anthropic and Ollama need one then.",

@@ -6,7 +6,7 @@ import { nearestName } from "../suggest.ts";
 
 export interface NamedFlag {
   readonly name: string;
-  /** Undefined: the flag takes none. */
+  /** Undefined: the flag takes none. A word for each argument that it takes: "<string> <string>". */
   readonly value: string | undefined;
 }
 
@@ -45,14 +45,14 @@ export function scanArguments(argv: readonly string[], flags: readonly NamedFlag
       positionals.push(argument);
       continue;
     }
-    const { item, usesNext } = scanFlag(argument, argv[index + 1], flags);
+    const { item, numUsed } = scanFlag(argument, argv.slice(index + 1), flags);
     items.push(item);
-    if (usesNext) index++;
+    index += numUsed;
   }
   return { items, positionals };
 }
 
-function scanFlag(argument: string, next: string | undefined, flags: readonly NamedFlag[]) {
+function scanFlag(argument: string, rest: readonly string[], flags: readonly NamedFlag[]) {
   if (!argument.startsWith("--")) return done(failure(`invalid option -- '${[...argument][1]}'`));
   const equals = argument.indexOf("=");
   const written = argument.slice(2, equals < 0 ? undefined : equals);
@@ -70,9 +70,16 @@ function scanFlag(argument: string, next: string | undefined, flags: readonly Na
     if (value !== undefined) return done(failure(`option '--${flag.name}' doesn't allow an argument`));
     return done(given(flag.name, ""));
   }
-  if (value !== undefined) return done(given(flag.name, value));
-  if (next === undefined) return done(failure(`option '--${flag.name}' requires an argument`));
-  return { item: given(flag.name, next), usesNext: true };
+  const first = value ?? rest[0];
+  if (first === undefined) return done(failure(`option '--${flag.name}' requires an argument`));
+  const next = value === undefined ? rest.slice(1) : rest;
+  const more = next.slice(0, numMissing(flag.value, first));
+  return { item: given(flag.name, [first, ...more].join(" ")), numUsed: rest.length - next.length + more.length };
+}
+
+/** Several arguments may also come as one, with a separator between. */
+function numMissing(value: string, first: string): number {
+  return /[\s:]/.test(first) ? 0 : value.split(" ").length - 1;
 }
 
 /** The flag with exactly that name, or all that begin with it. */
@@ -82,7 +89,7 @@ function findFlag(written: string, flags: readonly NamedFlag[]): readonly NamedF
 }
 
 function done(item: ScannedArgument) {
-  return { item, usesNext: false };
+  return { item, numUsed: 0 };
 }
 
 function given(name: string, value: string): ScannedArgument {

@@ -2,7 +2,7 @@
 import type { Environment } from "../../core/environment.ts";
 import { DEFAULT_HTTP_MAX_INPUT_BYTES } from "../../core/limits.ts";
 import type { TraceLevel } from "../../core/request-trace.ts";
-import type { RestrictedApi } from "../../core/restricted-api.ts";
+import type { OpenAiRestrictedApi, RestrictedApi } from "../../core/restricted-api.ts";
 import { parseInt32 } from "./flag-values.ts";
 import type { AccessKey, KeyedProtocol, OpenAiFrontend, ServerOptions, TlsOptions } from "./server-options.ts";
 
@@ -140,6 +140,7 @@ function endpointDrafts(isVertex: boolean, vertexPort: string, servicePort: stri
       isEnabled: true,
       port: undefined as number | undefined,
       frontend: "openai" as OpenAiFrontend,
+      accessKeys: new Map<OpenAiRestrictedApi, AccessKey>(),
       apiKeyFile: undefined as string | undefined,
       apiKeysFor: ["openai"] as KeyedProtocol[],
       usageLedger: undefined as string | undefined,

@@ -2,7 +2,7 @@
 
 import type { LogFormat } from "../../core/log-format.ts";
 import type { TraceLevel } from "../../core/request-trace.ts";
-import type { RestrictedApi } from "../../core/restricted-api.ts";
+import type { OpenAiRestrictedApi, RestrictedApi } from "../../core/restricted-api.ts";
 
 /** Header name and required value. For gRPC metadata, the name without `triton-grpc-protocol-`. */
 export interface AccessKey {
@@ -178,6 +178,7 @@ export interface OpenAiOptions {
   readonly port: number | undefined;
   /** Whose errors and list of models clients expect where OpenAI and Triton's own OpenAI front end differ. */
   readonly frontend: OpenAiFrontend;
+  readonly accessKeys: ReadonlyMap<OpenAiRestrictedApi, AccessKey>;
   /** Undefined: calls need no key. */
   readonly apiKeyFile: string | undefined;
   /** Routes that need a key, when there is a file of keys. */

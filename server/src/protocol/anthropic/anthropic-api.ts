@@ -8,7 +8,7 @@ import { countMessageTokens, createMessage } from "./create-message.ts";
 import { COUNT_TOKENS_REQUEST, MESSAGES_REQUEST } from "./messages-request.ts";
 
 export type AnthropicApiParts = OpenAiContext &
-  Pick<JsonApiParts, "restricted" | "maxBodyBytes" | "log" | "load" | "keys">;
+  Pick<JsonApiParts, "restricted" | "openAiRestricted" | "maxBodyBytes" | "log" | "load" | "keys">;
 
 export function createAnthropicApi({ server, models, ...parts }: AnthropicApiParts): JsonApi {
   return new JsonApi({

@@ -5,6 +5,7 @@
  */
 import { randomUUID } from "node:crypto";
 import type { KeyGate } from "../../access/key-gate.ts";
+import type { OpenAiRestrictedApi } from "../../core/restricted-api.ts";
 import { describeThrown, ServerError } from "../../core/server-error.ts";
 import type { Logger } from "../../observe/log.ts";
 import { CallAccess, CLIENT_GONE, keyOf, refusalHeaders } from "../call-access.ts";
@@ -17,6 +18,7 @@ import { type RestrictedGroup, Restrictions } from "../restriction.ts";
 import { accessError } from "./access-error.ts";
 import { ApiError } from "./api-error.ts";
 import { readBytes, readJsonBody } from "./json-body.ts";
+import { invalidAuth, openAiRestrictedApi } from "./openai-restriction.ts";
 import type { ApiReply, ApiRoute, RouteCall } from "./route.ts";
 import { RouteTable } from "./route-table.ts";
 
@@ -25,6 +27,8 @@ export interface JsonApiParts {
   /** Unknown paths that begin so get this API's error; undefined: only its routes are its own. */
   readonly prefix?: string | undefined;
   readonly restricted: readonly RestrictedGroup[];
+  /** Headers that Triton's own OpenAI front end would ask for. */
+  readonly openAiRestricted?: readonly RestrictedGroup<OpenAiRestrictedApi>[] | undefined;
   readonly maxBodyBytes: number;
   readonly log: Logger;
   /** Absent: no load reports. */
@@ -45,12 +49,14 @@ export class JsonApi {
   readonly #parts: JsonApiParts;
   readonly #table: RouteTable;
   readonly #restrictions: Restrictions;
+  readonly #openAiRestrictions: Restrictions<OpenAiRestrictedApi>;
 
   constructor(parts: JsonApiParts) {
     this.routes = parts.routes;
     this.#parts = parts;
     this.#table = new RouteTable(parts.routes);
     this.#restrictions = new Restrictions(parts.restricted);
+    this.#openAiRestrictions = new Restrictions(parts.openAiRestricted ?? []);
   }
 
   /** Whether any route has this path, with any method. */
@@ -110,7 +116,9 @@ export class JsonApi {
     }
   }
 
-  #expectAccess({ api }: ApiRoute, call: HttpCall): void {
+  #expectAccess({ api, path }: ApiRoute, call: HttpCall): void {
+    const restricted = this.#openAiRestrictions.missingKey(openAiRestrictedApi(api, path), (name) => call.header(name));
+    if (restricted !== undefined) throw invalidAuth(restricted);
     const missing = this.#restrictions.missingKey(api, (name) => call.header(name));
     if (missing === undefined) return;
     throw new ApiError({

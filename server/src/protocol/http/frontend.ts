@@ -2,12 +2,14 @@
 import type { KeyGate } from "../../access/key-gate.ts";
 import type { CorsOptions } from "../../config/flags/server-options.ts";
 import type { ModelServer } from "../../core/model-server.ts";
+import type { OpenAiRestrictedApi } from "../../core/restricted-api.ts";
 import type { Logger } from "../../observe/log.ts";
 import { ApiChain } from "../api/api-chain.ts";
 import type { JsonApi } from "../api/json-api.ts";
 import type { BoundAddress } from "../bind.ts";
 import type { Http2Stream } from "../http2/stream.ts";
 import type { LoadReports } from "../load-report-text.ts";
+import type { RestrictedGroup } from "../restriction.ts";
 import { SharedMemoryRegions } from "../shared-memory.ts";
 import { withCors } from "./cors.ts";
 import type { JsonThreads } from "./json/json-threads.ts";
@@ -40,6 +42,8 @@ export interface HttpFrontendDependencies {
   readonly load?: LoadReports;
   /** Absent: no route needs an API key. */
   readonly keys?: KeyGate | undefined;
+  /** Headers that the metrics page asks for. */
+  readonly openAiRestricted?: readonly RestrictedGroup<OpenAiRestrictedApi>[];
   /** Absent: browsers show answers to no page of another origin. */
   readonly cors?: CorsOptions | undefined;
   /** Further APIs behind the same port. */

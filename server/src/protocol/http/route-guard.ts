@@ -5,7 +5,8 @@
  */
 import { AccessRefusal } from "../../access/access-refusal.ts";
 import type { KeyGate } from "../../access/key-gate.ts";
-import type { RestrictedApi } from "../../core/restricted-api.ts";
+import type { OpenAiRestrictedApi, RestrictedApi } from "../../core/restricted-api.ts";
+import { restrictedText } from "../api/openai-restriction.ts";
 import { CallAccess, keyOf, REFUSAL_STATUS, refusalHeaders } from "../call-access.ts";
 import { type RestrictedGroup, Restrictions } from "../restriction.ts";
 import type { HttpCall } from "./http-call.ts";
@@ -13,10 +14,16 @@ import { errorReply, type HttpReply } from "./http-reply.ts";
 
 export class RouteGuard {
   readonly #restrictions: Restrictions;
+  readonly #openAiRestrictions: Restrictions<OpenAiRestrictedApi>;
   readonly #keys: KeyGate | undefined;
 
-  /** `keys` absent: no route needs one. */
-  constructor(restricted: readonly RestrictedGroup[], keys: KeyGate | undefined) {
+  /** `keys` absent: no route needs one. `openAiRestricted` holds for the metrics page, beside the OpenAI routes. */
+  constructor(
+    restricted: readonly RestrictedGroup[],
+    keys: KeyGate | undefined,
+    openAiRestricted: readonly RestrictedGroup<OpenAiRestrictedApi>[] = [],
+  ) {
+    this.#openAiRestrictions = new Restrictions(openAiRestricted);
     this.#restrictions = new Restrictions(restricted);
     this.#keys = keys;
   }
@@ -28,6 +35,14 @@ export class RouteGuard {
     const missing = this.#restrictions.missingKey(api, (name) => call.header(name));
     if (missing === undefined) return undefined;
     return errorReply(403, "text/plain", `This API is restricted, expecting header '${missing}'`);
+  }
+
+  /** The refusal of the metrics page at a port of requests. A key that guards the routes guards it too. */
+  metricsRefusal(call: HttpCall): HttpReply | undefined {
+    const refused = this.keyRefusal("statistics", "", call);
+    if (refused !== undefined) return refused;
+    const missing = this.#openAiRestrictions.missingKey("metrics", (name) => call.header(name));
+    return missing === undefined ? undefined : errorReply(401, "application/json", restrictedText(missing));
   }
 
   /** The same for the key alone. Sets the access of the call, which keeps that of an outer front end. Health needs no key. */

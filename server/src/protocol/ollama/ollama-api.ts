@@ -10,7 +10,7 @@ import { ollamaError, ollamaErrorBody } from "./ollama-error.ts";
 import { CHAT, EMBED, EMBEDDINGS, GENERATE, SHOW } from "./ollama-request.ts";
 
 export type OllamaApiParts = OpenAiContext &
-  Pick<JsonApiParts, "restricted" | "maxBodyBytes" | "log" | "load" | "keys">;
+  Pick<JsonApiParts, "restricted" | "openAiRestricted" | "maxBodyBytes" | "log" | "load" | "keys">;
 
 /** The version of Ollama whose API this is: editors refuse servers below the one that they know. */
 const API_VERSION = "0.13.0";

@@ -6,7 +6,7 @@ import type { KeyGate } from "../../access/key-gate.ts";
 import type { ModelServer } from "../../core/model-server.ts";
 import type { Logger } from "../../observe/log.ts";
 import type { TextModels } from "../../text-model/text-models.ts";
-import { JsonApi } from "../api/json-api.ts";
+import { JsonApi, type JsonApiParts } from "../api/json-api.ts";
 import { type ApiRoute, actionRoute, getRoute, postRoute } from "../api/route.ts";
 import { emptyReply, type HttpReply, jsonReply } from "../http/http-reply.ts";
 import type { LoadReports } from "../load-report-text.ts";
@@ -28,6 +28,7 @@ export interface OpenAiApiParts {
   readonly server: ModelServer;
   readonly models: TextModels;
   readonly restricted: readonly RestrictedGroup[];
+  readonly openAiRestricted?: JsonApiParts["openAiRestricted"];
   readonly maxInputBytes: number;
   readonly log: Logger;
   /** Absent: no load reports. */
@@ -44,6 +45,7 @@ export function createOpenAiApi(parts: OpenAiApiParts): JsonApi {
     routes: openAiRoutes({ server: parts.server, models: parts.models }, form),
     prefix: "/v1/",
     restricted: parts.restricted,
+    openAiRestricted: parts.openAiRestricted,
     maxBodyBytes: parts.maxInputBytes,
     log: parts.log,
     load: parts.load,

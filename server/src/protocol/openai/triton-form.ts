@@ -74,7 +74,7 @@ function tritonError(error: ApiError, { method }: Pick<HttpCall, "method">): Api
 
 function tritonErrorBody(error: ApiError): unknown {
   const { status, type, code, message } = error;
-  if (status === 413) return { error: { message, type, code } };
+  if (status === 413 || code === "invalid_auth") return { error: { message, type, code } };
   return { detail: status === 422 ? [fieldDetail(error)] : message };
 }
 

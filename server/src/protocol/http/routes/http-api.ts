@@ -2,7 +2,7 @@
 import { AccessRefusal } from "../../../access/access-refusal.ts";
 import type { KeyGate } from "../../../access/key-gate.ts";
 import type { ModelServer } from "../../../core/model-server.ts";
-import type { RestrictedApi } from "../../../core/restricted-api.ts";
+import type { OpenAiRestrictedApi, RestrictedApi } from "../../../core/restricted-api.ts";
 import { describeThrown, ServerError } from "../../../core/server-error.ts";
 import type { Logger } from "../../../observe/log.ts";
 import { type CallAccess, CLIENT_GONE } from "../../call-access.ts";
@@ -39,6 +39,8 @@ export interface HttpApiParts {
   readonly threads?: JsonThreads;
   /** Absent: no route needs an API key. */
   readonly keys?: KeyGate | undefined;
+  /** Headers that the metrics page asks for. */
+  readonly openAiRestricted?: readonly RestrictedGroup<OpenAiRestrictedApi>[];
   /** Absent: no load reports. */
   readonly load?: LoadReports;
   /** The metrics page, for scrapers that read the port of the requests; absent: it is not served. */
@@ -66,11 +68,11 @@ export class HttpApi {
   readonly #load: LoadReports | undefined;
   readonly #metricsPage: (() => string) | undefined;
 
-  constructor({ server, options, regions, keys, log, load, metricsPage, threads }: HttpApiParts) {
+  constructor({ server, options, regions, keys, openAiRestricted, log, load, metricsPage, threads }: HttpApiParts) {
     this.#metricsPage = metricsPage;
     this.#load = load;
     this.#routes = createRoutes(server, options, regions, threads);
-    this.#guard = new RouteGuard(options.restricted, keys);
+    this.#guard = new RouteGuard(options.restricted, keys, openAiRestricted);
     this.#log = log;
   }
 
@@ -101,10 +103,10 @@ export class HttpApi {
     return withReports(reply, call, this.#load);
   }
 
-  /** Beside the routes, since no restriction names it; a key that guards the rest guards it too. */
+  /** Beside the routes, since no restriction of KServe V2 names it. */
   #metrics(call: HttpCall): HttpReply | undefined {
     if (this.#metricsPage === undefined || call.method !== "GET" || call.path !== "/metrics") return undefined;
-    const refused = this.#guard.keyRefusal("statistics", "", call);
+    const refused = this.#guard.metricsRefusal(call);
     if (refused !== undefined) return refused;
     return bytesReply("text/plain; charset=utf-8", [Buffer.from(this.#metricsPage())]);
   }
