@@ -31,8 +31,13 @@ const OUTPUT_NAMES: readonly string[] = [
   "probabilities",
 ];
 
+/** TYPE_STRING carries files too: names of inputs that are no text. */
+const MEDIA_NAME = /image|img|picture|photo|pixel|frame|video|audio|speech|sound/i;
+const IMAGE_BACKEND = "image";
+
 /** Undefined: the model is none of these. */
 export function embeddingSignature({ inputs, outputs, config }: Tensors): EmbeddingSignature | undefined {
+  if (config.backend === IMAGE_BACKEND) return undefined;
   const required = config.input.filter(({ optional }) => !optional).map(({ name }) => name);
   const pair = textTensor(PAIR_NAMES, inputs);
   const text = textTensor(TEXT_NAMES, inputs) ?? onlyText(inputs, required, pair);
@@ -40,7 +45,7 @@ export function embeddingSignature({ inputs, outputs, config }: Tensors): Embedd
   if (text === undefined || hasTextOutput) return undefined;
   if (required.some((name) => name !== text.name && name !== pair?.name)) return undefined;
   const output = numbersTensor(outputs);
-  if (output === undefined) return undefined;
+  if (output === undefined || !isRowPerText(output.name, config)) return undefined;
   const isLabelled = config.output.some(({ name, label_filename: file }) => name === output.name && file !== "");
   const kind = isLabelled ? "classify" : pair === undefined ? "embeddings" : "score";
   return { kind, text, pair, output, isBatching: config.max_batch_size > 0 };
@@ -59,9 +64,17 @@ function onlyText(
   pair: TensorMetadata | undefined,
 ): TensorMetadata | undefined {
   const texts = [...inputs.values()].filter(
-    ({ name, datatype }) => datatype === "BYTES" && required.includes(name) && name !== pair?.name,
+    ({ name, datatype }) =>
+      datatype === "BYTES" && required.includes(name) && name !== pair?.name && !MEDIA_NAME.test(name),
   );
   return texts.length === 1 ? texts[0] : undefined;
+}
+
+/** One dimension for each text; more are pixels, or a vector for each token. */
+function isRowPerText(output: string, config: Tensors["config"]): boolean {
+  const dims = config.output.find(({ name }) => name === output)?.dims ?? [];
+  const ofText = config.max_batch_size > 0 ? dims : dims.slice(1);
+  return ofText.filter((dim) => Number(dim) !== 1).length <= 1;
 }
 
 function numbersTensor(outputs: ReadonlyMap<string, TensorMetadata>): TensorMetadata | undefined {

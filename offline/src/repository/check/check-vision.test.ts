@@ -60,3 +60,15 @@ for (const [what, config, isLoadable, problem] of [
     assert.match(findings[0]?.problem ?? "", problem ?? /^$/);
   });
 }
+
+test("`diagnose()` calls a model of images no embeddings model", async () => {
+  const repository = mkdtempSync(join(FOLDER, "repository-"));
+  mkdirSync(join(repository, "model", "1"), { recursive: true });
+  writeFileSync(join(repository, "model", "config.pbtxt"), `name: "model"\n${image("")}`);
+  const reporter = new Reporter({ mode: "quiet", command: "doctor" });
+  const { findings } = await diagnose([repository], reporter, new AbortController().signal);
+  assert.deepEqual(
+    findings.map(({ problem }) => /serves|no chat model/.exec(problem)?.[0]),
+    ["no chat model"],
+  );
+});
