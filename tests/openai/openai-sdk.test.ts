@@ -289,7 +289,7 @@ const ERRORS: readonly (readonly [
   code: string | null,
   param: string | null,
 ])[] = [
-  ["an unknown model", { model: "gpt-none" }, 404, "model_not_found", "model"],
+  ["an unknown model", { model: "gpt-none" }, 404, "model_not_found", null],
   ["a model without text", { model: "numbers" }, 400, null, null],
   ["no model", { model: undefined }, 400, "missing_required_parameter", "model"],
   ["no messages", { messages: undefined }, 400, "missing_required_parameter", "messages"],

@@ -281,7 +281,7 @@ for (const [what, body, code, param] of REFUSALS) {
 
 test("an unknown model is 404", async () => {
   const error = await errorOf(client.responses.create({ model: "none", input: "x" }));
-  assert.deepEqual([error.status, error.code, error.param], [404, "model_not_found", "model"]);
+  assert.deepEqual([error.status, error.code, error.param], [404, "model_not_found", null]);
 });
 
 test("a stream that fails ends with response.failed", async () => {

@@ -55,7 +55,16 @@ export function unsupportedValue(path: string, why: string): ApiError {
   return invalidRequest(path, "unsupported_value", `Unsupported value: '${path}'. ${why}`);
 }
 
+/** As the routes that generate say it: OpenAI names no parameter there. */
 export function unknownModel(name: string): ApiError {
-  const message = `The model '${name}' does not exist or you do not have access to it.`;
-  return new ApiError({ status: 404, type: "invalid_request_error", code: "model_not_found", param: "model", message });
+  return modelNotFound(`The model \`${name}\` does not exist or you do not have access to it.`, null);
+}
+
+/** As `GET /v1/models/{model}` says it. */
+export function unlistedModel(name: string): ApiError {
+  return modelNotFound(`The model '${name}' does not exist`, "model");
+}
+
+function modelNotFound(message: string, param: string | null): ApiError {
+  return new ApiError({ status: 404, type: "invalid_request_error", code: "model_not_found", param, message });
 }

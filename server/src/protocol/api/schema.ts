@@ -204,7 +204,8 @@ function wrongType(path: string, expected: string, value: unknown): ApiError {
   return invalidParameter(path, "invalid_type", text);
 }
 
-function describe(value: unknown): string {
+/** The kind of a value, as error texts name it. */
+export function describe(value: unknown): string {
   if (value === null || value === undefined) return "null";
   if (Array.isArray(value)) return "an array";
   if (typeof value === "number") return Number.isInteger(value) ? "an integer" : "a decimal";

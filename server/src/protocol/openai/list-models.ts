@@ -6,7 +6,7 @@ import type { ServedModel } from "../../core/model-server.ts";
 import { embeddingSignature } from "../../text-model/embedding-signature.ts";
 import { adapterNames } from "../../text-model/text-models.ts";
 import { textSignature } from "../../text-model/text-signature.ts";
-import { unknownModel } from "../api/api-error.ts";
+import { unlistedModel } from "../api/api-error.ts";
 import type { OpenAiContext } from "./openai-context.ts";
 import { modelError } from "./openai-error.ts";
 import type { OpenAiForm } from "./openai-form.ts";
@@ -75,7 +75,7 @@ export class ModelList {
     const served = this.#find(name);
     const isItself = this.#context.models.isNameOf(served, name);
     const [base] = await this.#objects(isItself ? name : served.name, served);
-    if (base === undefined) throw unknownModel(name);
+    if (base === undefined) throw unlistedModel(name);
     return isItself ? base : adapterOf(base, name);
   }
 
@@ -90,7 +90,7 @@ export class ModelList {
     try {
       return this.#context.models.served(name);
     } catch (error) {
-      throw modelError(error, name);
+      throw modelError(error, name, unlistedModel);
     }
   }
 

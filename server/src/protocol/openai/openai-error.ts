@@ -1,7 +1,7 @@
 /** Anything thrown as OpenAI's error object. Source: OpenAI's API reference, "Error codes". */
 import { type ErrorCode, ServerError } from "../../core/server-error.ts";
 import { FieldError, type TextField } from "../../text-model/field-error.ts";
-import { ApiError, type ErrorType, unknownModel } from "../api/api-error.ts";
+import { ApiError, type ErrorType, invalidRequest, unknownModel } from "../api/api-error.ts";
 
 const STATUS: Readonly<Record<ErrorCode, readonly [status: number, type: ErrorType, code: string | null]>> = {
   unknown: [400, "invalid_request_error", null],
@@ -43,14 +43,28 @@ const TOO_LONG = /^Prompt length \(\d+\) exceeds maximum input length/;
 /** The engine's refusal of an adapter that the model does not have. */
 const NO_ADAPTER = /^no adapter is named '([^']*)'/;
 
-/** `promptParam`: the request's own name for its prompt. */
-export function openAiError(thrown: unknown, promptParam = "prompt"): ApiError {
+/** The engine's refusal of a schema, a grammar or an expression that its grammar library cannot read. */
+const BAD_GUIDE = /^the guide cannot be compiled: (.*)/s;
+
+/** The field from which the output's form came, and OpenAI's code for a schema there that is none. */
+const GUIDE_CODES: Readonly<Record<string, string | null>> = {
+  response_format: null,
+  tools: "invalid_function_parameters",
+  "text.format.schema": "invalid_json_schema",
+};
+
+/** `promptParam`, `guideParam`: the request's own names for its prompt and for the form of the output. */
+export function openAiError(thrown: unknown, promptParam = "prompt", guideParam = "response_format"): ApiError {
   if (thrown instanceof ApiError) return thrown;
   const error = ServerError.from(thrown);
   if (error instanceof FieldError) return fieldError(error, promptParam);
   if (TOO_LONG.test(error.message)) return contextError(error.message, promptParam);
   const [, adapter] = NO_ADAPTER.exec(error.message) ?? [];
   if (adapter !== undefined) return unknownModel(adapter);
+  const [, fault] = BAD_GUIDE.exec(error.message) ?? [];
+  if (fault !== undefined) {
+    return invalidRequest(guideParam, GUIDE_CODES[guideParam] ?? null, `Invalid schema for ${guideParam}: ${fault}`);
+  }
   const [status, type, code] = STATUS[error.code];
   return new ApiError({ status, type, code, param: null, message: error.message });
 }
@@ -60,9 +74,9 @@ export function openAiErrorBody({ message, type, param, code }: ApiError): unkno
 }
 
 /** The error for a model that was looked for and not found; any other error as it is. */
-export function modelError(thrown: unknown, name: string): unknown {
+export function modelError(thrown: unknown, name: string, refusal: (name: string) => ApiError = unknownModel): unknown {
   const isUnknown = thrown instanceof ServerError && (thrown.code === "not_found" || UNKNOWN.test(thrown.message));
-  return isUnknown ? unknownModel(name) : thrown;
+  return isUnknown ? refusal(name) : thrown;
 }
 
 const UNKNOWN = /unknown model|no available versions|is not found/;

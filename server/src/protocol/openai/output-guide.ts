@@ -5,7 +5,7 @@
 import type { OutputGuide } from "../../chat/chat-contract.ts";
 import type { TextRequest } from "../../text-model/text-request.ts";
 import { invalidParameter, missingParameter, unsupportedValue } from "../api/api-error.ts";
-import { isObject, type JsonObject } from "../api/schema.ts";
+import { anyObject, isObject, type JsonObject } from "../api/schema.ts";
 
 export interface GuideFields {
   readonly response_format?: JsonObject | undefined;
@@ -50,6 +50,8 @@ function formatGuide(format: JsonObject): OutputGuide | undefined {
   }
 }
 
+const SCHEMA_PARAM = "response_format.json_schema.schema";
+
 /** The schema itself lies in `json_schema.schema`; absent: any object. @throws ApiError */
 function schemaOf(value: unknown): unknown {
   if (!isObject(value)) throw missingParameter("response_format.json_schema");
@@ -58,7 +60,9 @@ function schemaOf(value: unknown): unknown {
     const text = `Invalid 'response_format.json_schema.name': string does not match pattern. Expected a string that matches the pattern '^[a-zA-Z0-9_-]+$'.`;
     throw invalidParameter("response_format.json_schema.name", "invalid_value", text);
   }
-  return value.schema ?? { type: "object" };
+  const { schema } = value;
+  if (typeof schema === "boolean") return schema;
+  return schema === undefined || schema === null ? { type: "object" } : anyObject().read(schema, SCHEMA_PARAM);
 }
 
 function vllmGuide(

@@ -108,7 +108,7 @@ function fieldText(code: string | null, param: string | null, message: string): 
 }
 
 function unknownModelText(message: string): string {
-  return `Unknown model: ${/^The model '(.*)' does not exist/s.exec(message)?.[1] ?? ""}`;
+  return `Unknown model: ${/^The model ['`](.*)['`] does not exist/s.exec(message)?.[1] ?? ""}`;
 }
 
 function tooLargeText(message: string): string {

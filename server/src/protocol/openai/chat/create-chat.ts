@@ -43,7 +43,7 @@ export async function createChatCompletion(
     const answer = { model, body, chat, id: `chatcmpl-${route.requestId.slice(4)}`, created: nowSeconds() };
     return body.stream === true ? streamed(answer, first, source) : jsonReply(await whole(answer, first, source));
   } catch (error) {
-    throw openAiError(error, PROMPT_PARAM);
+    throw openAiError(error, PROMPT_PARAM, body.response_format === undefined ? "tools" : "response_format");
   }
 }
 

@@ -5,7 +5,7 @@
 import type { ChatMessage, ChatToolCall, ContentPart } from "../../../chat/chat-contract.ts";
 import { MAX_IMAGES, MAX_MESSAGES } from "../../../core/limits.ts";
 import { invalidParameter, missingParameter, unsupportedValue } from "../../api/api-error.ts";
-import { anyObject, array, isObject, type JsonObject, mapped, oneOf, type Schema } from "../../api/schema.ts";
+import { anyObject, array, describe, isObject, type JsonObject, mapped, oneOf, type Schema } from "../../api/schema.ts";
 import { readImage } from "./image-source.ts";
 
 /** One message and the images in it. */
@@ -46,7 +46,7 @@ function readContent(value: unknown, path: string, images: (Uint8Array | string)
   if (value === undefined || value === null) return null;
   if (typeof value === "string") return value;
   if (!Array.isArray(value)) {
-    const text = `Invalid type for '${path}': expected one of a string or array of objects, but got ${typeof value} instead.`;
+    const text = `Invalid type for '${path}': expected one of a string or array of objects, but got ${describe(value)} instead.`;
     throw invalidParameter(path, "invalid_type", text);
   }
   const parts = value.map((part, i) => readPart(part, `${path}[${i}]`, images));

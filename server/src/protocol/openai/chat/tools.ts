@@ -1,7 +1,7 @@
 /** Tools of a chat request and which of them must be called. Source: OpenAI's API reference, `tools`, `tool_choice`. */
 import type { ChatTool, ToolChoice } from "../../../chat/chat-contract.ts";
 import { invalidParameter, missingParameter } from "../../api/api-error.ts";
-import { isObject, type JsonObject } from "../../api/schema.ts";
+import { anyObject, isObject, type JsonObject } from "../../api/schema.ts";
 import { readToolChoice } from "../tool-choice.ts";
 
 export interface ToolFields {
@@ -50,11 +50,23 @@ function readTool(tool: JsonObject, path: string): ChatTool[] {
       function: {
         name: expectToolName(name, `${path}.function.name`),
         ...(typeof description === "string" ? { description } : {}),
-        ...(isObject(parameters) ? { parameters } : {}),
+        ...parametersOf(parameters, String(name), `${path}.function.parameters`),
         ...(typeof strict === "boolean" ? { strict } : {}),
       },
     },
   ];
+}
+
+/** @throws ApiError for what is no schema of an object */
+function parametersOf(parameters: unknown, name: string, path: string): Pick<ChatTool["function"], "parameters"> {
+  if (parameters === undefined || parameters === null) return {};
+  const schema = anyObject().read(parameters, path);
+  const { type } = schema;
+  if (type === undefined || type === "object" || (Array.isArray(type) && type.includes("object"))) {
+    return { parameters: schema };
+  }
+  const text = `Invalid schema for function '${name}': schema must be a JSON Schema of 'type: "object"', got 'type: ${JSON.stringify(type)}'.`;
+  throw invalidParameter(path, "invalid_function_parameters", text);
 }
 
 /** @throws ApiError */

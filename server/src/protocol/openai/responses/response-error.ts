@@ -16,7 +16,7 @@ const NAMES: Readonly<Record<string, string>> = {
 };
 
 export function responseError(thrown: unknown): ApiError {
-  const error = openAiError(thrown, INPUT_PARAM);
+  const error = openAiError(thrown, INPUT_PARAM, "text.format.schema");
   const { param } = error;
   if (param === null || !Object.hasOwn(NAMES, param)) return error;
   const own = NAMES[param] ?? param;
