@@ -2,7 +2,6 @@
  * Client libraries as their users have them, unchanged, against one server: Anthropic's, Ollama's, instructor, LangChain and
  * LlamaIndex in Python; the Vercel AI SDK and LangChain in JavaScript. Skipped by name where they cannot be installed.
  */
-import { execFile } from "node:child_process";
 import { cp } from "node:fs/promises";
 import { join } from "node:path";
 import process from "node:process";
@@ -11,13 +10,12 @@ import { fileURLToPath } from "node:url";
 import { npmPackages } from "../npm-packages.ts";
 import { pythonVenv } from "../python-venv.ts";
 import { EXAMPLES, type ModelRepository } from "../support/model-repository.ts";
-import { reportChecks, type ScriptResult } from "../support/python-checks.ts";
+import { reportChecks } from "../support/python-checks.ts";
 import { type ServerProcess, startServerProcess } from "../support/server-process.ts";
 import { createAgentModels } from "./agent-models.ts";
+import { runClientScript, runProgram } from "./run-client-script.ts";
 
 const HERE = fileURLToPath(new URL(".", import.meta.url));
-const CHECKS = fileURLToPath(new URL("../conformance/python", import.meta.url));
-const SCRIPT_TIMEOUT_MS = 170_000;
 const PYTHON: readonly (readonly [script: string, what: string])[] = [
   ["anthropic_client.py", "Anthropic's Python client"],
   ["ollama_client.py", "Ollama's Python client"],
@@ -66,8 +64,7 @@ after(async () => {
 suite("clients", { concurrency: 2 }, () => {
   for (const [script, what] of PYTHON) {
     test(what, { skip: venv.reason ?? false, timeout: 180_000 }, async (t) => {
-      const env = { ...process.env, PYTHONPATH: CHECKS };
-      const result = await runScript(venv.python ?? "", [join(HERE, "python", script), ...ports()], env);
+      const result = await runClientScript(venv.python ?? "", script, server);
       await reportChecks(t, script, result, server);
     });
   }
@@ -76,22 +73,8 @@ suite("clients", { concurrency: 2 }, () => {
       // Modules are looked up from where a script lies.
       const folder = join(packages.folder ?? "", "checks");
       await cp(join(HERE, "javascript"), folder, { recursive: true });
-      const result = await runScript(process.execPath, [join(folder, script), ...ports()], process.env);
+      const result = await runProgram(process.execPath, join(folder, script), server);
       await reportChecks(t, script, result, server);
     });
   }
 });
-
-function ports(): string[] {
-  return [server.http, server.grpc, server.metrics].map(String);
-}
-
-function runScript(program: string, args: readonly string[], env: NodeJS.ProcessEnv): Promise<ScriptResult> {
-  const options = { env, timeout: SCRIPT_TIMEOUT_MS, maxBuffer: 16 * 1024 * 1024 };
-  return new Promise((resolve) => {
-    execFile(program, [...args], options, (error, stdout, stderr) => {
-      const code = error === null ? 0 : typeof error.code === "number" ? error.code : -1;
-      resolve({ code, stdout, stderr });
-    });
-  });
-}
