@@ -54,6 +54,31 @@ const COMMANDS: ReadonlyMap<string, Command> = new Map<string, Command>([
     },
   ],
   [
+    "run",
+    packaged(
+      "@nereid/offline",
+      "models/cli/run",
+      "runByArguments",
+      "chat with a model by its name; or takes the flags of run.py",
+    ),
+  ],
+  ["pull", packaged("@nereid/offline", "models/cli/pull", "pullCommand", "download a model by its name")],
+  ["list", packaged("@nereid/offline", "models/cli/list", "listCommand", "list the models that are here")],
+  ["show", packaged("@nereid/offline", "models/cli/show", "showCommand", "show the facts of a model that is here")],
+  ["ps", packaged("@nereid/offline", "models/cli/ps", "psCommand", "list the servers that serve a model by its name")],
+  ["stop", packaged("@nereid/offline", "models/cli/stop", "stopCommand", "end the server of a model")],
+  ["rm", packaged("@nereid/offline", "models/cli/rm", "rmCommand", "remove models from the caches")],
+  ["cp", packaged("@nereid/offline", "models/cli/cp", "cpCommand", "give a model a second name")],
+  [
+    "launch",
+    packaged(
+      "@nereid/offline",
+      "models/cli/launch",
+      "launchByArguments",
+      "start a coding agent that asks this server; or takes the flags of launch_triton_server.py",
+    ),
+  ],
+  [
     "doctor",
     packaged("@nereid/offline", "cli/doctor", "doctorCommand", "explain why a model repository will not load"),
   ],
@@ -101,22 +126,6 @@ const COMMANDS: ReadonlyMap<string, Command> = new Map<string, Command>([
     ),
   ],
   [
-    "run",
-    packaged(
-      "@nereid/offline",
-      "models/cli/run",
-      "runByArguments",
-      "chat with a model by its name; or takes the flags of run.py",
-    ),
-  ],
-  ["pull", packaged("@nereid/offline", "models/cli/pull", "pullCommand", "download a model by its name")],
-  ["list", packaged("@nereid/offline", "models/cli/list", "listCommand", "list the models that are here")],
-  ["show", packaged("@nereid/offline", "models/cli/show", "showCommand", "show the facts of a model that is here")],
-  ["ps", packaged("@nereid/offline", "models/cli/ps", "psCommand", "list the servers that serve a model by its name")],
-  ["stop", packaged("@nereid/offline", "models/cli/stop", "stopCommand", "end the server of a model")],
-  ["rm", packaged("@nereid/offline", "models/cli/rm", "rmCommand", "remove models from the caches")],
-  ["cp", packaged("@nereid/offline", "models/cli/cp", "cpCommand", "give a model a second name")],
-  [
     "summarize",
     packaged(
       "@nereid/offline",
@@ -159,15 +168,6 @@ const COMMANDS: ReadonlyMap<string, Command> = new Map<string, Command>([
       "cli/index-command",
       "indexCommand",
       "encode texts or images into a vector store for retrieval models",
-    ),
-  ],
-  [
-    "launch",
-    packaged(
-      "@nereid/offline",
-      "models/cli/launch",
-      "launchByArguments",
-      "start a coding agent that asks this server; or takes the flags of launch_triton_server.py",
     ),
   ],
 ]);

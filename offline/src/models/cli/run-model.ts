@@ -6,7 +6,7 @@ import { type CommandSyntax, type FlagTable, type FlagValues, UsageError } from 
 import { type CommandContext, type OUTPUT_FLAGS, runCommand } from "@nereid/server/cli/run-command";
 import { ToolError } from "@nereid/server/files/tool-error";
 import { parseTemplateValues } from "../../template/template-values.ts";
-import type { ChatServer } from "../chat/chat-client.ts";
+import type { ChatPart, ChatServer } from "../chat/chat-client.ts";
 import { ChatSession, speedText } from "../chat/chat-session.ts";
 import type { ChatSettings } from "../chat/chat-settings.ts";
 import { findServer, modelOf } from "../chat/find-server.ts";
@@ -100,8 +100,10 @@ async function openServer({ values, positionals, reporter, signal }: Context, is
   const options = { maxBatchSize: BATCH_SIZE, weightType: values["weight-type"], others };
   const { repository, servedName, lines, system } = await prepareModel(resolved, options, context);
   if (isChat) for (const line of lines) reporter.info(line);
+  if (isChat) reporter.info("Loading ...");
   const local = await startLocalServer(repository, servedName === undefined ? [] : [ENGINE]);
   try {
+    signal.throwIfAborted();
     const chat = await modelOf({ url: local.url, apiKey: undefined }, values.model ?? servedName);
     return { chat, system, [Symbol.asyncDispose]: () => local[Symbol.asyncDispose]() };
   } catch (error) {
@@ -141,13 +143,22 @@ async function chatHere(session: ChatSession, { reporter, values }: Context): Pr
 
 async function answerOnce(session: ChatSession, prompt: string, { reporter, signal, values }: Context): Promise<void> {
   const isText = reporter.mode !== "json";
-  const { text, speed, usage, finishReason } = await session.ask(prompt, signal, (part) => {
-    if (isText && part.kind === "text") process.stdout.write(part.text);
-  });
-  if (isText && !text.endsWith("\n")) process.stdout.write("\n");
+  const reader = new AbortController();
+  process.stdout.on("error", () => reader.abort(new Error("the reader has gone"))); // such as head, which has enough
+  let hasBegun = false;
+  const write = ({ kind, text }: ChatPart): void => {
+    const shown = hasBegun ? text : text.trimStart();
+    if (!isText || kind !== "text" || shown === "" || reader.signal.aborted) return;
+    hasBegun = true;
+    process.stdout.write(shown);
+  };
+  const either = AbortSignal.any([signal, reader.signal]);
+  const { text, speed, usage, finishReason } = await session.ask(prompt, either, write);
   signal.throwIfAborted();
+  if (reader.signal.aborted) return;
+  if (hasBegun && !text.endsWith("\n")) process.stdout.write("\n");
   if (!isText) reporter.result("", { text, finish_reason: finishReason ?? null, usage: usage ?? null });
   if (values.verbose && speed !== undefined) reporter.info(speedText(speed));
-  if (text === "" && isText)
+  if (isText && !hasBegun)
     throw new ToolError("The model gave no text", { fix: "Try another prompt, or --temperature 1" });
 }

@@ -10,6 +10,7 @@ import { after, before, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { cliCommand, runCli } from "@nereid/server/cli/cli.test-support";
+import { ggufBytes, STRING } from "@nereid/server/formats/gguf/gguf-writer.test-support";
 import { FakeHub } from "@nereid/server/hub/hub-server.test-support";
 import { freePorts } from "../../../../tests/support/server-process.ts";
 import { splitFlags } from "./serve-model.ts";
@@ -148,9 +149,15 @@ test("nereid stop ends the server, which needs no network the second time", asyn
 
 test("nereid serve refuses what it cannot find or read, and says how to go on", async () => {
   writeFileSync(join(root, "odd.gguf"), "no model");
-  const names = ["org/none", join(root, "odd.gguf")];
-  const [unknown, broken] = await Promise.all(names.map((name) => runCli(["serve", name], env)));
-  assert.ok(unknown !== undefined && broken !== undefined);
+  const fields = [["general.architecture", STRING, "gemma3"]] as const;
+  writeFileSync(join(root, "gemma.gguf"), ggufBytes({ fields, tensors: [] }));
+  const names = ["org/none", join(root, "odd.gguf"), join(root, "gemma.gguf")];
+  const [unknown, broken, other] = await Promise.all(names.map((name) => runCli(["serve", name], env)));
+  assert.ok(unknown !== undefined && broken !== undefined && other !== undefined);
+  assert.match(
+    other.stderr,
+    /gemma\.gguf: GGUF files of the architecture 'gemma3' are not served; those of llama, .* are\nThe model's/,
+  );
   assert.equal(unknown.code, 1);
   assert.match(unknown.stderr, /nereid serve: org\/none is neither here nor at http.*\nCheck the name/);
   assert.equal(broken.code, 1);

@@ -58,6 +58,7 @@ export async function serveModelCommand(argv: readonly string[]): Promise<void> 
     for (const line of prepared.lines) reporter.info(line);
     if (prepared.system !== undefined)
       reporter.info("Note    its system message is sent by nereid run only; clients send their own");
+    signal.throwIfAborted();
     found = { prepared, store: context.store };
   });
   if (found !== undefined) await serveRepository(found.prepared, others, found.store);

@@ -36,7 +36,9 @@ const STEPS = [
 
 /** @throws ToolError naming what the files lack, or the architecture that is not served */
 export async function describeModel(path: string): Promise<ModelFacts> {
-  const { parsed, files, tensors } = await openDecoder(path);
+  const { parsed, files, tensors } = await openDecoder(path).catch((error: unknown) => {
+    throw withArchitectures(error, path);
+  });
   try {
     const types = bytesByType(tensors);
     return {
@@ -100,6 +102,16 @@ export async function chooseCpuMemory(
   throw new ToolError(message, {
     cause: refusal,
     fix: "Take a smaller model, a GGUF file of fewer bits (org/model:Q4_K_M), or a machine with more memory",
+  });
+}
+
+/** A GGUF file of an architecture that is read from safetensors only, or not at all. */
+function withArchitectures(error: unknown, path: string): unknown {
+  const [, served, got] = /general\.architecture: expected (.*), got (\S+)$/.exec(String(error)) ?? [];
+  if (served === undefined) return error;
+  return new ToolError(`${path}: GGUF files of the architecture '${got}' are not served; those of ${served} are`, {
+    cause: error,
+    fix: "The model's safetensors may be: nereid serve org/model. README lists the architectures",
   });
 }
 
