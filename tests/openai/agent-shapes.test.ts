@@ -57,9 +57,6 @@ const SHELL: Json = {
     type: "object",
     properties: {
       command: { type: "string" },
-      workdir: { type: "string" },
-      timeout_ms: { type: "number" },
-      sandbox_permissions: { type: "string", enum: ["use_default", "require_escalated"] },
     },
     required: ["command"],
     additionalProperties: false,
@@ -201,21 +198,25 @@ test("Codex: every kind of item that it keeps in its history is taken", async ()
   ]);
 });
 
-for (const choice of [
-  { type: "web_search_preview" },
-  { type: "mcp", server_label: "deepwiki" },
-  { type: "allowed_tools", mode: "auto", tools: [{ type: "function", name: "shell_command" }] },
-  "none",
+for (const more of [
+  { tool_choice: { type: "web_search_preview" } },
+  { tool_choice: { type: "mcp", server_label: "deepwiki" } },
+  { tool_choice: { type: "allowed_tools", mode: "auto", tools: [{ type: "function", name: "shell_command" }] } },
+  { tool_choice: "none" },
+  { tool_choice: "required", tools: HOSTED },
 ]) {
-  test(`Responses: tool_choice ${JSON.stringify(choice)} is taken`, async () => {
-    const [answer] = await codexTurn(codex([message("user", "say: fine")], { tool_choice: choice }));
+  test(`Responses: ${JSON.stringify(more).slice(0, 80)} leaves a plain answer`, async () => {
+    const [answer] = await codexTurn(codex([message("user", "say: fine")], more));
     assert.match(JSON.stringify(answer?.content), /fine/);
   });
 }
 
-test("Responses: tools that only OpenAI runs leave a plain answer", async () => {
-  const [answer] = await codexTurn(codex([message("user", "say: fine")], { tools: HOSTED, tool_choice: "required" }));
-  assert.match(JSON.stringify(answer?.content), /fine/);
+test("Codex: a template that wants roles in turn gets them so", async () => {
+  const input = [...OPENING, message("user", "one"), message("assistant", "two"), message("developer", "three")];
+  const [answer] = await codexTurn(codex(input, { model: "strict", tools: [], tool_choice: "auto" }));
+  const [part] = (answer?.content ?? []) as { text: string }[];
+  const roles = [...(part?.text ?? "").matchAll(/\[(\w+)\]/g)].map(([, role]) => role);
+  assert.deepEqual(roles, ["system", "user", "assistant", "user"]);
 });
 
 // Chat completions
@@ -225,14 +226,12 @@ interface ChatChunk {
     readonly delta: { readonly content?: string; readonly tool_calls?: readonly { function: { name?: string } }[] };
     readonly finish_reason: string | null;
   }[];
-  readonly usage?: Json | null;
 }
 
 interface ChatTurn {
   readonly content: string;
   readonly names: readonly string[];
   readonly finish: string | undefined;
-  readonly hasUsage: boolean;
 }
 
 async function chatTurn(body: Json): Promise<ChatTurn> {
@@ -242,7 +241,6 @@ async function chatTurn(body: Json): Promise<ChatTurn> {
     content: choices.map(({ delta }) => delta.content ?? "").join(""),
     names: choices.flatMap(({ delta }) => (delta.tool_calls ?? []).flatMap(({ function: { name } }) => name ?? [])),
     finish: choices.at(-1)?.finish_reason ?? undefined,
-    hasUsage: chunks.some(({ usage }) => usage !== undefined && usage !== null),
   };
 }
 
@@ -354,6 +352,20 @@ test("Continue: empty contents as a space, tools, a prediction", async () => {
   assert.equal(turn.finish, "stop");
 });
 
+test("chats: a template that refuses an order gets it in turn; what it still refuses is 400", async () => {
+  const words = (role: string, content: string): Json => ({ role, content });
+  const messages = [words("system", "a"), words("system", "b"), words("user", "c"), words("user", "d")];
+  const turn = await chatTurn({ model: "strict", messages });
+  assert.equal(turn.content, "[system] a  b [user] c  d");
+  const call = { id: "c", type: "function", function: { name: "f", arguments: "{}" } };
+  const result = { role: "tool", tool_call_id: "c", content: "r" };
+  const refused = [{ role: "assistant", content: "x", tool_calls: [call, call] }, result, result];
+  const body = JSON.stringify({ model: "strict", messages: refused });
+  const response = await fetch(`${server.baseUrl}/v1/chat/completions`, { method: "POST", body });
+  assert.equal(response.status, 400);
+  assert.match(await response.text(), /Roles must alternate/);
+});
+
 const CUSTOM: Json = { type: "custom", custom: { name: "patch", format: { type: "text" } } };
 const CHOICES: readonly (readonly [tools: readonly Json[], choice: unknown])[] = [
   [[CUSTOM], "auto"],
@@ -384,7 +396,6 @@ test("chats: tiers and efforts of newer models are taken", async () => {
       reasoning_effort: "xhigh",
       safety_identifier: "s",
       prompt_cache_retention: "24h",
-      moderation: null,
     });
     assert.equal(turn.content, "fine");
   }

@@ -19,6 +19,12 @@ export async function* execute({ inputs }) {
 }
 `;
 
+const STRICT =
+  "say:{% for m in messages %}" +
+  "{% if m.role == 'system' and not loop.first %}{{ raise_exception('System message must be first') }}{% endif %}" +
+  "{% if loop.previtem is defined and loop.previtem.role == m.role %}{{ raise_exception('Roles must alternate') }}{% endif %}" +
+  "[{{ m.role }}] {{ m.content | replace('\n', ' ') }} {% endfor %}";
+
 /** Shows the JSON that reaches a model with inputs of its own for it. */
 const MESSAGES = `
 export async function* execute({ inputs }) {
@@ -56,6 +62,9 @@ export function createScriptedModels(): Promise<ModelRepository> {
       "echo/1/model.ts": ECHO,
       "caller/config.pbtxt": `${TEXT_MODEL("caller", "")}parameters { key: "tool_format" value: { string_value: "hermes" } }\nparameters { key: "reasoning_format" value: { string_value: "think" } }\n`,
       "caller/1/model.ts": ECHO,
+      // Its template refuses what those of Mistral and Gemma refuse, and its prompt is one line.
+      "strict/config.pbtxt": `${TEXT_MODEL("strict", "")}parameters { key: "chat_template" value: { string_value: ${JSON.stringify(STRICT)} } }\n`,
+      "strict/1/model.ts": ECHO,
       "messages/config.pbtxt": TEXT_MODEL(
         "messages",
         ', { name: "messages" data_type: TYPE_STRING dims: [ 1 ] }, { name: "user" data_type: TYPE_STRING dims: [ 1 ] optional: true }',

@@ -2,7 +2,14 @@
  * From the messages and tools of a chat request to the request of a text model, and the parser of its answer.
  * Source: transformers' chat templating guide.
  */
-import type { ChatMessage, OutputGuide, OutputParser, ToolChoice } from "../../../chat/chat-contract.ts";
+import type {
+  ChatMessage,
+  ChatTemplate,
+  OutputGuide,
+  OutputParser,
+  TemplateVariables,
+  ToolChoice,
+} from "../../../chat/chat-contract.ts";
 import { isReasoningOpen } from "../../../chat/reasoning.ts";
 import { PlainParser } from "../../../chat/tools/plain-parser.ts";
 import { unsupportedField } from "../../../text-model/field-error.ts";
@@ -14,6 +21,7 @@ import { unsupportedParameter } from "../../api/api-error.ts";
 import { textRequestOf } from "../generation-fields.ts";
 import type { ChatFinish } from "./chat-choice.ts";
 import type { ChatRequest } from "./request.ts";
+import { withStrictRoles } from "./strict-roles.ts";
 import { readTools, type Tools } from "./tools.ts";
 
 export interface PreparedChat {
@@ -101,8 +109,20 @@ export async function renderPrompt(
     addGenerationPrompt: continues ? false : (body.add_generation_prompt ?? true),
   };
   if (model.takesRawText) return messages.map(textOf).join("\n");
-  const text = model.chat.template === undefined ? renderPlain(variables) : await model.chat.template.render(variables);
+  const text =
+    model.chat.template === undefined ? renderPlain(variables) : await renderAnyRoles(model.chat.template, variables);
   return continues ? upToLastText(text, messages.at(-1)) : text;
+}
+
+/** A template that refuses the conversation gets it once more, by the strictest rules. @throws its first refusal */
+async function renderAnyRoles(template: ChatTemplate, variables: TemplateVariables): Promise<string> {
+  try {
+    return await template.render(variables);
+  } catch (refusal) {
+    const messages = withStrictRoles(variables.messages);
+    if (messages === undefined) throw refusal;
+    return template.render({ ...variables, messages }).catch(() => Promise.reject(refusal));
+  }
 }
 
 function textOf({ content }: ChatMessage): string {
