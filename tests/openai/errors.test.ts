@@ -44,6 +44,13 @@ for (const [what, path, body, status, code, param, message] of ROWS) {
   });
 }
 
+test("paths that are none have OpenAI's error, /v1 itself too", async () => {
+  for (const path of ["/v1", "/v1/", "/v1/nothing"]) {
+    const { status, error } = await refusalOf("GET", path);
+    assert.deepEqual([status, error.type, error.message], [404, "invalid_request_error", `Invalid URL (GET ${path})`]);
+  }
+});
+
 test("GET /v1/models/{model} names its parameter", async () => {
   const { status, error } = await refusalOf("GET", "/v1/models/none");
   assert.deepEqual([status, error.code, error.param], [404, "model_not_found", "model"]);

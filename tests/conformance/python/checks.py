@@ -26,7 +26,8 @@ def run_all(names):
         except Exception:  # a failed check is a result, the next ones still run
             error = traceback.format_exc()
         title = (function.__doc__ or name).strip()
-        print(json.dumps({"check": title, "error": error}), flush=True)
+        # On a line of its own, whatever a library has printed.
+        print("\n" + json.dumps({"check": title, "error": error}), flush=True)
 
 
 @contextlib.contextmanager

@@ -11,8 +11,6 @@ import urllib.request
 from dataclasses import dataclass, field
 
 START_TIMEOUT_S = 120
-# Their "model-repository" covers the list of models, which is metadata here.
-API_NAMES = {"model-repository": "model-repository,metadata"}
 
 
 @dataclass
@@ -40,15 +38,9 @@ def command(settings: Settings) -> list:
         "--grpc-address=127.0.0.1",
         "--metrics-address=127.0.0.1",
         *[f"--load-model={name}" for name in settings.load_models],
-        *[f"--http-restricted-api={restriction(each)}" for each in settings.restricted_apis],
+        *[part for each in settings.restricted_apis for part in ["--openai-restricted-api", *each]],
     ]
     return [*shlex.split(os.environ["NEREID_SERVER"]), *flags]
-
-
-def restriction(arguments) -> str:
-    apis, key, value = arguments
-    names = [API_NAMES.get(name, name) for name in apis.split(",")]
-    return f"{','.join(names)}:{key}={value}"
 
 
 def free_port() -> int:
