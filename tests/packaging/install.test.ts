@@ -149,7 +149,7 @@ test("the types of wire and client are complete for a program that uses them", (
 });
 
 test("`npx nereid` names its commands", () => {
-  assert.match(run("npx", ["nereid", "--help"], project), /serve +serve model repositories/);
+  assert.match(run("npx", ["nereid", "--help"], project), /serve +serve a model by its name, or model repositories/);
 });
 
 test("each command of `npx nereid` loads from the installed packages", () => {
