@@ -8,6 +8,8 @@ import { after, before, test } from "node:test";
 import { anthropicRoutes } from "@nereid/server/protocol/anthropic/anthropic-api";
 import { ollamaRoutes } from "@nereid/server/protocol/ollama/ollama-api";
 import { openAiRoutes } from "@nereid/server/protocol/openai/openai-api";
+import { openApiRoutes } from "@nereid/server/protocol/openapi/openapi-api";
+import { Validator } from "@seriousme/openapi-schema-validator";
 import OpenAI, { APIError } from "openai";
 import { type ServerProcess, startServerProcess } from "../support/server-process.ts";
 import { createScriptedModels } from "./scripted-models.ts";
@@ -46,7 +48,8 @@ const ask = (apiKey: string, words = "yes") =>
   clientOf(apiKey).chat.completions.create({ model: "echo", messages: [{ role: "user", content: `say: ${words}` }] });
 
 const CONTEXT = { server: undefined, models: undefined } as never;
-const ROUTES = [...openAiRoutes(CONTEXT), ...anthropicRoutes(CONTEXT), ...ollamaRoutes(CONTEXT)];
+const TEXT_ROUTES = [...openAiRoutes(CONTEXT), ...anthropicRoutes(CONTEXT), ...ollamaRoutes(CONTEXT)];
+const ROUTES = [...TEXT_ROUTES, ...openApiRoutes({ groups: [], version: "", keys: undefined })];
 
 for (const { api, method, path } of ROUTES) {
   const [status, challenge] = api === "health" ? [200, null] : [401, "Bearer"];
@@ -59,6 +62,23 @@ for (const { api, method, path } of ROUTES) {
     }
   });
 }
+
+test("a key opens /openapi.json, a valid document of every route, and the page that shows it", async () => {
+  const headers = { authorization: "Bearer sk-open" };
+  const document = await (await fetch(`${server.baseUrl}/openapi.json`, { headers })).json();
+  const { valid, errors } = await new Validator().validate(document as Record<string, unknown>);
+  assert.ok(valid, JSON.stringify({ errors }).slice(0, 1000));
+  const { paths, security } = document as { paths: Record<string, Record<string, unknown>>; security: unknown };
+  for (const { method, path } of ROUTES) {
+    assert.ok(paths[path.replace("*", "")]?.[method.toLowerCase()] !== undefined, `${method} ${path}`);
+  }
+  assert.ok(paths["/v2/models/{model}/infer"] !== undefined);
+  assert.deepEqual(security, [{ bearer: [] }, { header: [] }]);
+  const page = await fetch(`${server.baseUrl}/docs`, { headers });
+  assert.equal(page.headers.get("content-type"), "text/html; charset=utf-8");
+  const text = await page.text();
+  for (const path of Object.keys(paths)) assert.ok(text.includes(`<code>${path}</code>`), path);
+});
 
 test("a key opens the API, by OpenAI's header and by Anthropic's; V2 needs none", async () => {
   assert.equal((await ask("sk-open")).choices[0]?.message.content, "yes");

@@ -4,7 +4,6 @@ import { createServer, type Server, type Socket } from "node:net";
 import { availableParallelism } from "node:os";
 import process from "node:process";
 import type { KeyGate } from "../access/key-gate.ts";
-import { createChatFormat } from "../chat/chat-format.ts";
 import type { EndpointOptions, ServerOptions } from "../config/flags/server-options.ts";
 import type { Environment } from "../core/environment.ts";
 import { MAX_GRPC_MESSAGE_BYTES } from "../core/limits.ts";
@@ -14,7 +13,6 @@ import { LoadMeter } from "../observe/load-report.ts";
 import type { Logger } from "../observe/log.ts";
 import type { MetricRegistry } from "../observe/metrics.ts";
 import { type OpenWork, openWorkFamilies } from "../observe/open-work.ts";
-import { createAnthropicApi } from "../protocol/anthropic/anthropic-api.ts";
 import { ApiChain } from "../protocol/api/api-chain.ts";
 import type { JsonApi } from "../protocol/api/json-api.ts";
 import { bind, canReusePort, unixPath } from "../protocol/bind.ts";
@@ -35,15 +33,11 @@ import { RouteGuard } from "../protocol/http/route-guard.ts";
 import { HttpApi } from "../protocol/http/routes/http-api.ts";
 import type { ApiHandler } from "../protocol/http/transport/listener.ts";
 import { createMetricsFrontend } from "../protocol/metrics/frontend.ts";
-import { createOllamaApi } from "../protocol/ollama/ollama-api.ts";
-import { createOpenAiApi } from "../protocol/openai/openai-api.ts";
-import { OPENAI_FORM } from "../protocol/openai/openai-form.ts";
-import { TRITON_FORM } from "../protocol/openai/triton-form.ts";
 import { SharedMemoryRegions } from "../protocol/shared-memory.ts";
 import { readTls } from "../protocol/tls-files.ts";
-import { TextModels } from "../text-model/text-models.ts";
 import { deviceRegions } from "./gpus.ts";
 import { keysFor, metricsCors, openAiRestrictedGroups, type Protocol, restrictedGroups } from "./listener-access.ts";
+import { createApis } from "./text-apis.ts";
 
 interface Listener {
   listen(): Promise<{ readonly address: string; readonly port: number }>;
@@ -211,31 +205,6 @@ function onePortServices(parts: Parts): Service[] {
     await Promise.all([grpc.close(closing), service.listener.close(closing)]);
   };
   return [{ ...service, listener: { listen: service.listener.listen, close } }];
-}
-
-/** The APIs of OpenAI, Anthropic and Ollama answer at the HTTP port, and at a port of their own when one is given. */
-function createApis(
-  { options, server, log, keys }: Pick<Parts, "options" | "server" | "log" | "keys">,
-  load: LoadMeter,
-): JsonApi[] {
-  if (!options.openai.isEnabled) return [];
-  const { maxInputBytes, accessKeys } = options.http;
-  const models = new TextModels(server, createChatFormat);
-  const form = options.openai.frontend === "triton" ? TRITON_FORM : OPENAI_FORM;
-  const shared = {
-    server,
-    models,
-    restricted: restrictedGroups(accessKeys),
-    openAiRestricted: openAiRestrictedGroups(options),
-    log,
-    load,
-    keys: keysFor("openai", { options, keys }),
-  };
-  return [
-    createOpenAiApi({ ...shared, maxInputBytes, form }),
-    createAnthropicApi({ ...shared, maxBodyBytes: maxInputBytes }),
-    createOllamaApi({ ...shared, maxBodyBytes: maxInputBytes }),
-  ];
 }
 
 function openAiServices({ options, apis, metrics, log, open }: Parts): Service[] {

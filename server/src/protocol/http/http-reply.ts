@@ -6,6 +6,7 @@ export type ContentType =
   | "application/octet-stream"
   | "text/plain"
   | "text/plain; charset=utf-8"
+  | "text/html; charset=utf-8"
   | "text/event-stream; charset=utf-8"
   | "application/x-ndjson"
   | `application/vnd.${string}`;
