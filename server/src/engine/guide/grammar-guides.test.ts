@@ -198,10 +198,14 @@ test("readVocabulary() reads every token and how bytes are written", () => {
   const fallback = { type: "Sequence", decoders: [{ type: "Replace" }, { type: "ByteFallback" }] };
   const llama = readVocabulary({
     model: { vocab: { a: 0, b: 3 } },
-    added_tokens: [{ id: 1, content: "<s>" }],
+    added_tokens: [{ id: 1, content: "<s>", special: true }],
     decoder: fallback,
   });
-  assert.deepEqual(llama, { tokens: ["a", "<s>", "", "b"], type: "byte_fallback" });
+  assert.deepEqual(llama, {
+    tokens: ["a", "<s>", "", "b"],
+    type: "byte_fallback",
+    specials: [{ id: 1, text: "<s>" }],
+  });
   assert.deepEqual(
     readVocabulary({
       model: {
@@ -211,7 +215,22 @@ test("readVocabulary() reads every token and how bytes are written", () => {
         ],
       },
     }),
-    { tokens: ["x", "y"], type: "raw" },
+    { tokens: ["x", "y"], type: "raw", specials: [] },
   );
   assert.throws(() => readVocabulary({ model: {} }), /no vocabulary/);
+});
+
+test("an answer ends where its guide ends, and has no special token within a text", async (t) => {
+  const guides = createGuides(t);
+  const schema = { type: "object", additionalProperties: { type: "string", minLength: 1, maxLength: 8 } };
+  const tokenizer = await loadTokenizer(MODEL);
+  const [bos = 0] = tokenizer.encode("<s>", { addSpecialTokens: false });
+  const session = await guides.open({ type: "json_schema", text: JSON.stringify(schema) }, END_IDS);
+  for (const id of tokenizer.encode('{"a":"?', { addSpecialTokens: false })) {
+    assert.deepEqual([allows(session, END), allows(session, bos), allows(session, id)], [false, false, true]);
+    session.accept(id);
+    await session.pending;
+  }
+  assert.deepEqual([allows(session, END), allows(session, bos)], [false, false]);
+  session.close();
 });

@@ -8,13 +8,8 @@ import { type SchemaParts, withoutBoundedNumbers } from "./bounded-numbers.ts";
 import { boundedTag } from "./bounded-tag.ts";
 import type { GrammarAnswer, GrammarJob, GrammarRequest, GrammarWorkerData } from "./grammar-messages.ts";
 import type { Grammar } from "./guide-grammar.ts";
-import {
-  loadXGrammar,
-  type XGrammar,
-  type XGrammarCompiled,
-  type XGrammarCompiler,
-  type XGrammarMatcher,
-} from "./load-xgrammar.ts";
+import { loadXGrammar, type XGrammar, type XGrammarCompiled, type XGrammarCompiler } from "./load-xgrammar.ts";
+import { hiddenTokens, type SpecialToken, TokenMatcher } from "./token-matcher.ts";
 import { readVocabulary } from "./tokenizer-vocabulary.ts";
 
 /** Blanks between two parts of a JSON text: enough to indent, too few for a small model to lose itself in. */
@@ -27,44 +22,44 @@ class GrammarWorker {
   readonly #compiler: XGrammarCompiler;
   /** Least recently used first. */
   readonly #compiled = new Map<string, XGrammarCompiled>();
-  readonly #sessions = new Map<number, XGrammarMatcher>();
+  readonly #sessions = new Map<number, TokenMatcher>();
+  readonly #specials: readonly SpecialToken[];
+  readonly #stopId: number;
 
-  constructor(xgrammar: XGrammar, compiler: XGrammarCompiler) {
+  constructor(xgrammar: XGrammar, compiler: XGrammarCompiler, specials: readonly SpecialToken[], stopId: number) {
     this.#xgrammar = xgrammar;
     this.#compiler = compiler;
+    this.#specials = specials;
+    this.#stopId = stopId;
   }
 
   static async create({ tokenizerDir, vocabSize }: GrammarWorkerData): Promise<GrammarWorker> {
     const xgrammar = loadXGrammar();
-    const { tokens, type } = readVocabulary((await readTokenizerFiles(tokenizerDir)).tokenizer);
-    const info = await xgrammar.TokenizerInfo.createTokenizerInfo(
-      tokens.slice(0, vocabSize),
-      type,
-      false,
-      vocabSize,
-      [],
-    );
-    return new GrammarWorker(xgrammar, await xgrammar.GrammarCompiler.createGrammarCompiler(info, false));
+    const { tokens, type, specials } = readVocabulary((await readTokenizerFiles(tokenizerDir)).tokenizer);
+    const padded = Array.from({ length: vocabSize + 1 }, (_, id) => (id < vocabSize ? (tokens[id] ?? "") : ""));
+    const info = await xgrammar.TokenizerInfo.createTokenizerInfo(padded, type, false, padded.length, [vocabSize]);
+    const compiler = await xgrammar.GrammarCompiler.createGrammarCompiler(info, false);
+    return new GrammarWorker(xgrammar, compiler, specials, vocabSize);
   }
 
   /** The mask of the next token, for jobs that have one. */
   async run(job: GrammarJob): Promise<Int32Array | undefined> {
     switch (job.op) {
       case "try": {
-        const matcher = await this.#match(await this.#compile(job.grammar), job.endIds);
-        await matcher.getNextTokenBitmask();
+        const matcher = await this.#match(job);
+        await matcher.mask();
         matcher.dispose();
         return undefined;
       }
       case "open": {
-        const matcher = await this.#match(await this.#compile(job.grammar), job.endIds);
+        const matcher = await this.#match(job);
         this.#sessions.set(job.session, matcher);
-        return matcher.getNextTokenBitmask();
+        return matcher.mask();
       }
       case "accept": {
         const matcher = this.#sessions.get(job.session);
-        if (matcher?.acceptToken(job.token) !== true) throw new Error(`token ${job.token} does not fit the guide`);
-        return matcher.getNextTokenBitmask();
+        if (matcher?.accept(job.token) !== true) throw new Error(`token ${job.token} does not fit the guide`);
+        return matcher.mask();
       }
       case "close":
         this.#sessions.get(job.session)?.dispose();
@@ -73,8 +68,10 @@ class GrammarWorker {
     }
   }
 
-  #match(compiled: XGrammarCompiled, endIds: readonly number[]): Promise<XGrammarMatcher> {
-    return this.#xgrammar.GrammarMatcher.createGrammarMatcher(compiled, endIds);
+  async #match({ grammar, endIds }: { grammar: Grammar; endIds: readonly number[] }): Promise<TokenMatcher> {
+    const compiled = await this.#compile(grammar);
+    const matcher = await this.#xgrammar.GrammarMatcher.createGrammarMatcher(compiled, [this.#stopId]);
+    return new TokenMatcher(matcher, endIds, hiddenTokens(grammar, this.#specials), this.#stopId);
   }
 
   async #compile(grammar: Grammar): Promise<XGrammarCompiled> {

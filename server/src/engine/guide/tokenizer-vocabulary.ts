@@ -7,6 +7,8 @@ export interface Vocabulary {
   /** By id; ids without a token have "". */
   readonly tokens: string[];
   readonly type: VocabularyType;
+  /** Decoders leave these out of a text. */
+  readonly specials: readonly { readonly id: number; readonly text: string }[];
 }
 
 /** @throws Error when the file has no vocabulary of the usual shape */
@@ -19,7 +21,12 @@ export function readVocabulary(file: unknown): Vocabulary {
   else for (const [token, id] of Object.entries(record(vocab))) put(tokens, id, token);
   for (const entry of Array.isArray(added) ? added : []) put(tokens, record(entry).id, record(entry).content);
   if (tokens.length === 0) throw new Error("tokenizer.json has no vocabulary");
-  return { tokens: Array.from(tokens, (token) => token ?? ""), type: typeOf(decoder) };
+  const specials = list(added).map(record).flatMap(specialOf);
+  return { tokens: Array.from(tokens, (token) => token ?? ""), type: typeOf(decoder), specials };
+}
+
+function specialOf({ id, content, special }: Readonly<Record<string, unknown>>): { id: number; text: string }[] {
+  return special === true && typeof id === "number" && typeof content === "string" ? [{ id, text: content }] : [];
 }
 
 function put(tokens: string[], id: unknown, token: unknown): void {
