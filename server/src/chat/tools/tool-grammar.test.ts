@@ -57,3 +57,13 @@ for (const row of TOOL_ROWS) {
     }
   });
 }
+
+test("thousands of references in one schema are refused before they multiply", () => {
+  const names = Array.from({ length: 4000 }, (_, i) => `p${i}`);
+  const properties = Object.fromEntries(names.map((name) => [name, { $ref: "#/$defs/x" }]));
+  const parameters = { type: "object", properties, $defs: { x: { type: "string" } } };
+  const tool: ChatTool = { type: "function", function: { name: "f", parameters } };
+  for (const row of TOOL_ROWS.filter(({ form }) => form.kind === "parameters" || form.kind === "pythonic")) {
+    assert.throws(() => toolGrammar(row, [tool], "required", true), /tools: 4000 parameters with references/, row.name);
+  }
+});

@@ -4,6 +4,8 @@
  */
 
 import { isObject, type JsonObject as Schema } from "../../core/json-object.ts";
+import { MAX_LLM_GUIDE_CHARS } from "../../core/limits.ts";
+import { invalidArgument } from "../../core/server-error.ts";
 import type { ChatTool, OutputGuide, ToolChoice } from "../chat-contract.ts";
 import type { CallForm, NamedJsonForm, ParametersForm, ToolRow } from "./tool-row.ts";
 
@@ -166,17 +168,28 @@ interface Property {
 
 /** Each property becomes a schema of its own. */
 function propertiesOf(schema: Schema): readonly Property[] {
-  const properties = isObject(schema.properties) ? schema.properties : {};
+  const properties = Object.entries(isObject(schema.properties) ? schema.properties : {});
   const required = new Set(Array.isArray(schema.required) ? schema.required : []);
-  return Object.entries(properties).map(([name, property]) => {
-    return { name, schema: standalone(isObject(property) ? property : {}, schema), isRequired: required.has(name) };
+  const numReferring = properties.filter(([, property]) => hasReference(property)).length;
+  const definitions = numReferring === 0 ? undefined : wholeSchema(schema, numReferring);
+  return properties.map(([name, property]) => {
+    const own = isObject(property) ? property : {};
+    return { name, schema: standalone(own, definitions), isRequired: required.has(name) };
   });
 }
 
 /** References of a part lead into the whole schema, which it takes along as a definition. RFC 6901, 6. */
-function standalone(part: Schema, whole: Schema): Schema {
-  if (!hasReference(part)) return part;
-  return { ...Object(withReferencesTo(WHOLE, part)), $defs: { [WHOLE]: withReferencesTo(WHOLE, whole) } };
+function standalone(part: Schema, $defs: Schema | undefined): Schema {
+  if ($defs === undefined || !hasReference(part)) return part;
+  return { ...Object(withReferencesTo(WHOLE, part)), $defs };
+}
+
+/** @throws ServerError when its copies are longer than any guide */
+function wholeSchema(schema: Schema, numCopies: number): Schema {
+  const numChars = JSON.stringify(schema).length * numCopies;
+  if (numChars <= MAX_LLM_GUIDE_CHARS) return { [WHOLE]: withReferencesTo(WHOLE, schema) };
+  const found = `${numCopies} parameters with references need ${numChars} characters of schema`;
+  throw invalidArgument(`tools: ${found}, expected at most ${MAX_LLM_GUIDE_CHARS}`);
 }
 
 const WHOLE = "nereid_arguments";
