@@ -6,7 +6,7 @@ export function ollamaError(thrown: unknown): ApiError {
   const error = openAiError(thrown, "messages");
   if (error.code !== "model_not_found") return error;
   // Clients match this text, and offer to pull the model.
-  const name = /'(.*)'/.exec(error.message)?.[1] ?? "";
+  const name = /['`](.*)['`] does not exist/.exec(error.message)?.[1] ?? "";
   return new ApiError({ ...error, message: `model '${name}' not found` });
 }
 
