@@ -38,7 +38,12 @@ export function createApis({ options, server, log, keys }: ApiParts, load: LoadM
     load,
     keys: keysFor("openai", { options, keys }),
   };
-  const openAi = createOpenAiApi({ ...shared, maxInputBytes, form });
+  const openAi = createOpenAiApi({
+    ...shared,
+    maxInputBytes,
+    form,
+    allowsLoraUpdates: options.openai.allowsLoraUpdates,
+  });
   const anthropic = createAnthropicApi({ ...shared, maxBodyBytes: maxInputBytes });
   const ollama = createOllamaApi({ ...shared, maxBodyBytes: maxInputBytes });
   const groups = [

@@ -80,6 +80,7 @@ export function addCommonInputs(list: InputList, request: TextRequest, facts: In
     if (request.guide.text !== "") list.requireText("guide", "guide", [request.guide.text]);
   }
   if (request.adapter !== undefined) list.requireText("adapter", "adapter", [request.adapter]);
+  if (request.adapterPath !== undefined) list.requireText("adapterPath", "adapter", [request.adapterPath]);
   if (request.cacheSalt !== "" && list.has("cacheSalt"))
     list.requireText("cacheSalt", "cacheSalt", [request.cacheSalt]);
   addSampling(list, request, facts);

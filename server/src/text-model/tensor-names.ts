@@ -28,6 +28,7 @@ export type InputRole =
   | "guideType"
   | "guide"
   | "adapter"
+  | "adapterPath"
   | "cacheSalt"
   | "excludesInput"
   | "cacheStats"
@@ -60,6 +61,7 @@ export const INPUT_NAMES: Readonly<Record<InputRole, readonly string[]>> = {
   guideType: ["guided_decoding_guide_type"],
   guide: ["guided_decoding_guide"],
   adapter: ["lora_name"],
+  adapterPath: ["lora_path"],
   cacheSalt: ["cache_salt"],
   excludesInput: ["exclude_input_in_output"],
   cacheStats: ["return_kv_cache_reuse_stats"],

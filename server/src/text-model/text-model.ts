@@ -25,20 +25,23 @@ const UNBOUNDED_TOKENS = 1_048_576;
 /** Texts below this are encoded without a pause. */
 const MAX_CHARS_AT_ONCE = 65_536;
 
+/** One of the model's own by its name, or one that was loaded while the server runs by its folder. */
+export type AdapterOfName = { readonly adapter: string } | { readonly adapterPath: string };
+
 export class TextModel {
   readonly name: string;
   readonly served: ServedModel;
   readonly signature: TextSignature;
   readonly assets: ModelAssets;
-  /** LoRA adapter of `base:adapter`. */
-  readonly adapter: string | undefined;
+  /** LoRA adapter behind the name. */
+  readonly adapter: AdapterOfName | undefined;
 
   constructor(
     served: ServedModel,
     signature: TextSignature,
     assets: ModelAssets,
     name: string = served.name,
-    adapter?: string,
+    adapter?: AdapterOfName,
   ) {
     this.name = name;
     this.served = served;
@@ -88,7 +91,7 @@ export class TextModel {
 
   /** Nothing runs before the first `next()`. @throws FieldError naming the field that the model cannot honour */
   async generate(request: TextRequest, call: CallFacts): Promise<TextGeneration> {
-    const adapted = this.adapter === undefined ? request : { ...request, adapter: this.adapter };
+    const adapted = { ...request, ...this.adapter };
     return this.signature.kind === "tokens" ? this.#generateTokens(adapted, call) : this.#generateText(adapted, call);
   }
 

@@ -9,7 +9,8 @@ import { EmbeddingModel } from "./embedding-model.ts";
 import { embeddingSignature } from "./embedding-signature.ts";
 import { type ModelAssets, readAssets, TokenizerCache } from "./model-assets.ts";
 import { parameterText } from "./model-folders.ts";
-import { TextModel } from "./text-model.ts";
+import { RuntimeAdapters } from "./runtime-adapters.ts";
+import { type AdapterOfName, TextModel } from "./text-model.ts";
 import { textSignature } from "./text-signature.ts";
 
 interface Known {
@@ -20,6 +21,8 @@ interface Known {
 export class TextModels {
   readonly #server: Pick<ModelServer, "model" | "index">;
   readonly #createChat: CreateChatFormat;
+  /** Loaded while the server runs. */
+  readonly adapters: RuntimeAdapters = new RuntimeAdapters();
   readonly #tokenizers = new TokenizerCache();
   readonly #known = new Map<string, Known>();
   readonly #signatures = new WeakMap<ServedModel, ReturnType<typeof textSignature>>();
@@ -97,14 +100,17 @@ export class TextModels {
     return signature;
   }
 
-  #served(name: string): { readonly served: ServedModel; readonly adapter: string | undefined } {
+  #served(name: string): { readonly served: ServedModel; readonly adapter: AdapterOfName | undefined } {
     const exact = this.#byAnyName(name);
     if (exact instanceof ServerError === false) return { served: exact, adapter: undefined };
+    const own = this.adapters.find(name);
+    if (own !== undefined) return { served: this.#server.model(own.base, ""), adapter: { adapterPath: own.path } };
     const colonAt = name.lastIndexOf(":");
     const base = colonAt <= 0 ? exact : this.#byAnyName(name.slice(0, colonAt));
     const adapter = name.slice(colonAt + 1);
     if (base instanceof ServerError || adapter === "" || !base.inputs.has("lora_name")) throw exact;
-    return { served: base, adapter };
+    const loaded = this.adapters.find(adapter);
+    return { served: base, adapter: loaded?.base === base.name ? { adapterPath: loaded.path } : { adapter } };
   }
 
   /** By its own name first. */

@@ -47,6 +47,8 @@ export interface TextRequest {
   readonly guide: OutputGuide | { readonly type: "choice"; readonly text: string } | undefined;
   /** Name of a LoRA adapter. */
   readonly adapter: string | undefined;
+  /** Folder of an adapter that was loaded while the server runs. */
+  readonly adapterPath: string | undefined;
   /** "" = shared with all requests without one. */
   readonly cacheSalt: string;
   /** Level of the model's queue, 1 = highest, 0 = its default. */
@@ -76,6 +78,7 @@ export const PLAIN_REQUEST: Omit<TextRequest, "prompt"> = {
   promptLogProbs: undefined,
   guide: undefined,
   adapter: undefined,
+  adapterPath: undefined,
   cacheSalt: "",
   priority: 0,
   isStreaming: false,

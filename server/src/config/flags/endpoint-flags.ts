@@ -163,6 +163,9 @@ const OTHER_HANDLERS: Readonly<Record<string, FlagHandler>> = {
     if (frontend === undefined) throw new FlagError(`--openai-frontend is openai or triton. Got ${value}`);
     draft.openai.frontend = frontend;
   },
+  "allow-lora-updates": (draft, value) => {
+    draft.openai.allowsLoraUpdates = parseBoolean(value);
+  },
   "openai-restricted-api": (draft, value) => restrictOpenAi(draft, value),
   "api-key-file": (draft, value) => {
     draft.openai.apiKeyFile = value;

@@ -140,6 +140,7 @@ function endpointDrafts(isVertex: boolean, vertexPort: string, servicePort: stri
       isEnabled: true,
       port: undefined as number | undefined,
       frontend: "openai" as OpenAiFrontend,
+      allowsLoraUpdates: false,
       accessKeys: new Map<OpenAiRestrictedApi, AccessKey>(),
       apiKeyFile: undefined as string | undefined,
       apiKeysFor: ["openai"] as KeyedProtocol[],

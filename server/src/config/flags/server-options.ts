@@ -178,6 +178,8 @@ export interface OpenAiOptions {
   readonly port: number | undefined;
   /** Whose errors and list of models clients expect where OpenAI and Triton's own OpenAI front end differ. */
   readonly frontend: OpenAiFrontend;
+  /** Whether clients may load and unload LoRA adapters. */
+  readonly allowsLoraUpdates: boolean;
   readonly accessKeys: ReadonlyMap<OpenAiRestrictedApi, AccessKey>;
   /** Undefined: calls need no key. */
   readonly apiKeyFile: string | undefined;

@@ -12,6 +12,7 @@ import { readTrtllmLora } from "../../formats/trtllm/lora-files.ts";
 import type { AdapterMemory } from "../step-runner.ts";
 import { AdapterCache, type HeldAdapter } from "./adapter-cache.ts";
 import type { AdapterChoice, AdapterSpec } from "./adapter-choice.ts";
+import { folderBelow, stampOf } from "./adapter-folder.ts";
 
 /** Sub-folders of one folder: more are a mistake. */
 const MAX_FOLDERS = 100_000;
@@ -35,11 +36,13 @@ export class AdapterLibrary {
   readonly cache: AdapterCache;
   readonly #targets: LoraTargets;
   readonly #folders: Folders;
+  readonly #spec: AdapterSpec;
 
   private constructor(memory: AdapterMemory, spec: AdapterSpec, folders: Folders) {
     this.cache = new AdapterCache(memory, spec);
     this.#targets = memory.targets;
     this.#folders = folders;
+    this.#spec = spec;
   }
 
   /** Checks every folder and loads the tasks. @throws ServerError naming the adapter and what is wrong with it */
@@ -62,7 +65,7 @@ export class AdapterLibrary {
 
   /** Holds an adapter until `release`. @throws ServerError when it is not known, or cannot be loaded */
   async hold(choice: AdapterChoice): Promise<HeldAdapter> {
-    const { key, read, title } = this.#find(choice);
+    const { key, read, title } = (await this.#findBelowRoot(choice)) ?? this.#find(choice);
     try {
       return await this.cache.acquire(key, read);
     } catch (cause) {
@@ -98,6 +101,23 @@ export class AdapterLibrary {
       throw invalidArgument(`no ${what} '${choice.text.slice(0, 200)}', known are: ${known}`);
     }
     return { key: `name:${name}`, title: `adapter '${name}'`, read: () => readPeft(path, this.#targets) };
+  }
+
+  /**
+   * An adapter that came to `lora_dir` after the start, by its folder. Undefined for any other choice. A folder that has
+   * changed is another adapter. @throws ServerError for a folder elsewhere
+   */
+  async #findBelowRoot({ kind, ...choice }: AdapterChoice): Promise<Found | undefined> {
+    const { root, maxRank } = this.#spec;
+    if (kind !== "path" || !("text" in choice) || root === undefined) return undefined;
+    if (this.#nameAt(choice.text) !== undefined) return undefined;
+    const path = await folderBelow(root, choice.text);
+    const title = `adapter at '${choice.text}'`;
+    const read = async (): Promise<LoraAdapter> => {
+      await this.#inspect(choice.text, path, maxRank);
+      return readPeft(path, this.#targets);
+    };
+    return { key: `path:${path}:${await stampOf(path)}`, title, read };
   }
 
   #nameAt(path: string): string | undefined {

@@ -108,7 +108,9 @@ export class ModelList {
     if (capabilities.length === 0) return this.#form.listsAllModels ? [this.#object(id, served, [])] : [];
     const { contextLength } = await this.#context.models.assets(served);
     const base = this.#object(id, served, capabilities, contextLength);
-    return [base, ...adapterNames(served).map((adapter) => adapterOf(base, `${id}:${adapter}`))];
+    const own = adapterNames(served).map((adapter) => adapterOf(base, `${id}:${adapter}`));
+    const loaded = this.#context.models.adapters.of(served.name).flatMap(({ name }) => [`${id}:${name}`, name]);
+    return [base, ...own, ...loaded.map((name) => adapterOf(base, name))];
   }
 
   #object(id: string, served: ServedModel, capabilities: readonly Capability[], contextLength?: number): ModelObject {

@@ -8,7 +8,7 @@ import type { Logger } from "../../observe/log.ts";
 import type { TextModels } from "../../text-model/text-models.ts";
 import { JsonApi, type JsonApiParts } from "../api/json-api.ts";
 import { type ApiRoute, actionRoute, getRoute, postRoute } from "../api/route.ts";
-import { emptyReply, type HttpReply, jsonReply } from "../http/http-reply.ts";
+import { bytesReply, emptyReply, type HttpReply, jsonReply } from "../http/http-reply.ts";
 import type { LoadReports } from "../load-report-text.ts";
 import type { RestrictedGroup } from "../restriction.ts";
 import { createChatCompletion } from "./chat/create-chat.ts";
@@ -17,6 +17,7 @@ import { createCompletion } from "./completion/create-completion.ts";
 import { COMPLETION_REQUEST } from "./completion/request.ts";
 import { createEmbeddings, EMBEDDING_REQUEST } from "./embeddings.ts";
 import { ModelList } from "./list-models.ts";
+import { AdapterManagement, LOAD_ADAPTER_REQUEST, UNLOAD_ADAPTER_REQUEST } from "./manage-adapters.ts";
 import { ModelManagement } from "./manage-models.ts";
 import type { OpenAiContext } from "./openai-context.ts";
 import { OPENAI_FORM, type OpenAiForm } from "./openai-form.ts";
@@ -28,6 +29,7 @@ export interface OpenAiApiParts {
   readonly server: ModelServer;
   readonly models: TextModels;
   readonly restricted: readonly RestrictedGroup[];
+  readonly allowsLoraUpdates?: boolean | undefined;
   readonly openAiRestricted?: JsonApiParts["openAiRestricted"];
   readonly maxInputBytes: number;
   readonly log: Logger;
@@ -42,7 +44,7 @@ export interface OpenAiApiParts {
 export function createOpenAiApi(parts: OpenAiApiParts): JsonApi {
   const form = parts.form ?? OPENAI_FORM;
   return new JsonApi({
-    routes: openAiRoutes({ server: parts.server, models: parts.models }, form),
+    routes: openAiRoutes(parts, form),
     prefix: "/v1/",
     restricted: parts.restricted,
     openAiRestricted: parts.openAiRestricted,
@@ -60,6 +62,7 @@ export function openAiRoutes(context: OpenAiContext, form: OpenAiForm = OPENAI_F
   const json = async (answer: Promise<unknown>) => jsonReply(await answer);
   return [
     ...managementRoutes(context, list),
+    ...adapterRoutes(context),
     getRoute("/v1/models", "metadata", "List the models", () => json(list.all())),
     getRoute("/v1/models/{model*}", "metadata", "Describe a model", ({ params }) =>
       json(list.one(params.get("model") ?? "")),
@@ -94,6 +97,28 @@ export function openAiRoutes(context: OpenAiContext, form: OpenAiForm = OPENAI_F
     ),
     postRoute("/detokenize", "inference", "Token ids to text", DETOKENIZE_REQUEST, (body) =>
       json(detokenize(context, body)),
+    ),
+  ];
+}
+
+/** As vLLM's, which answers with a text. */
+function adapterRoutes(context: OpenAiContext): readonly ApiRoute[] {
+  const management = new AdapterManagement(context);
+  const text = (words: string): HttpReply => bytesReply("text/plain; charset=utf-8", [Buffer.from(words)]);
+  return [
+    postRoute(
+      "/v1/load_lora_adapter",
+      "model-repository",
+      "Load an adapter",
+      LOAD_ADAPTER_REQUEST,
+      async (body, route) => text(await management.load(body, route)),
+    ),
+    postRoute(
+      "/v1/unload_lora_adapter",
+      "model-repository",
+      "Unload an adapter",
+      UNLOAD_ADAPTER_REQUEST,
+      async (body, route) => text(management.unload(body, route)),
     ),
   ];
 }

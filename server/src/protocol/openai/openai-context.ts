@@ -12,6 +12,8 @@ import { modelError } from "./openai-error.ts";
 export interface OpenAiContext {
   readonly server: ModelServer;
   readonly models: TextModels;
+  /** Whether clients may load and unload LoRA adapters; absent: no. */
+  readonly allowsLoraUpdates?: boolean | undefined;
 }
 
 /** @throws ApiError model_not_found @throws ServerError for a model that is none of text */
