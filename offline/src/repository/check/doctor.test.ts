@@ -117,9 +117,9 @@ const CASES: readonly Case[] = [
   },
   {
     title: "a tokenizer folder without a tokenizer",
-    arrange: () => edit("postprocessing", ENGINE, 'string_value: "/tmp"'),
+    arrange: () => edit("postprocessing", ENGINE, 'string_value: "/usr"'),
     file: "postprocessing/config.pbtxt",
-    problem: /tokenizer_dir leads to \/tmp, which holds no tokenizer\.json/,
+    problem: /tokenizer_dir leads to \/usr, which holds no tokenizer\.json/,
     fix: /AutoTokenizer/,
   },
   {
