@@ -1,4 +1,5 @@
 /** Limits of heads, bodies and JSON over HTTP. */
+import { Readable } from "node:stream";
 import { createDraft } from "../../server/src/config/flags/options-draft.ts";
 import type { ModelServer, ServedModel } from "../../server/src/core/model-server.ts";
 import { ServerError } from "../../server/src/core/server-error.ts";
@@ -29,6 +30,7 @@ function fakeCall(headers: Readonly<Record<string, string>>, body: (maxBytes: nu
     isCancelled: false,
     header: (name) => headers[name],
     body: (maxBytes) => Promise.resolve(body(maxBytes)),
+    stream: () => Readable.from([body(Number.POSITIVE_INFINITY).bytes]),
     hold: ignore,
   };
 }

@@ -3,6 +3,7 @@
  * in the form of its protocol, with a body that ends.
  */
 import assert from "node:assert/strict";
+import { Readable } from "node:stream";
 import { gzipSync } from "node:zlib";
 import { createChatFormat } from "../../server/src/chat/chat-format.ts";
 import type { Logger } from "../../server/src/observe/log.ts";
@@ -146,6 +147,7 @@ function callOf({ path, bytes, headers }: FuzzedBody): HttpCall {
     isCancelled: false,
     header: (name) => headers[name],
     body: async (maxBytes) => ({ bytes: bytes.subarray(0, maxBytes), size: bytes.length }),
+    stream: () => Readable.from([bytes]),
     hold: () => undefined,
   };
 }

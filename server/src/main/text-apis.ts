@@ -38,12 +38,7 @@ export function createApis({ options, server, log, keys }: ApiParts, load: LoadM
     load,
     keys: keysFor("openai", { options, keys }),
   };
-  const openAi = createOpenAiApi({
-    ...shared,
-    maxInputBytes,
-    form,
-    allowsLoraUpdates: options.openai.allowsLoraUpdates,
-  });
+  const openAi = createOpenAiApi({ ...shared, ...options.openai, maxInputBytes, form });
   const anthropic = createAnthropicApi({ ...shared, maxBodyBytes: maxInputBytes });
   const ollama = createOllamaApi({ ...shared, maxBodyBytes: maxInputBytes });
   const groups = [

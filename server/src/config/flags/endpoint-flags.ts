@@ -167,6 +167,9 @@ const OTHER_HANDLERS: Readonly<Record<string, FlagHandler>> = {
     draft.openai.allowsLoraUpdates = parseBoolean(value);
   },
   "openai-restricted-api": (draft, value) => restrictOpenAi(draft, value),
+  "openai-files-dir": (draft, value) => {
+    draft.openai.filesFolder = value;
+  },
   "api-key-file": (draft, value) => {
     draft.openai.apiKeyFile = value;
   },

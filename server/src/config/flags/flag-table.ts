@@ -232,6 +232,11 @@ const GROUPS: readonly (readonly [title: string, rows: readonly Row[]])[] = [
         "APIs of the OpenAI routes that need a header: <api>,<api> <header> <value>. Names: inference, embedding, model-repository, model-management, metrics, health. May be given several times.",
       ],
       [
+        "openai-files-dir",
+        TEXT,
+        "Folder that keeps the files and batches of OpenAI's API, made if it is missing. Default is none: their routes are off.",
+      ],
+      [
         "api-key-file",
         TEXT,
         "JSON file with digests and limits of API keys. The APIs of OpenAI, Anthropic and Ollama need one then.",

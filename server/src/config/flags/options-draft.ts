@@ -142,6 +142,7 @@ function endpointDrafts(isVertex: boolean, vertexPort: string, servicePort: stri
       frontend: "openai" as OpenAiFrontend,
       allowsLoraUpdates: false,
       accessKeys: new Map<OpenAiRestrictedApi, AccessKey>(),
+      filesFolder: undefined as string | undefined,
       apiKeyFile: undefined as string | undefined,
       apiKeysFor: ["openai"] as KeyedProtocol[],
       usageLedger: undefined as string | undefined,

@@ -181,6 +181,8 @@ export interface OpenAiOptions {
   /** Whether clients may load and unload LoRA adapters. */
   readonly allowsLoraUpdates: boolean;
   readonly accessKeys: ReadonlyMap<OpenAiRestrictedApi, AccessKey>;
+  /** Keeps files and batches; undefined: their routes are off. */
+  readonly filesFolder: string | undefined;
   /** Undefined: calls need no key. */
   readonly apiKeyFile: string | undefined;
   /** Routes that need a key, when there is a file of keys. */

@@ -157,7 +157,9 @@ function withHeaders<Reply extends ApiReply>(reply: Reply, headers: readonly str
 }
 
 /** The body of a route without a schema is read to its end and ignored. @throws ApiError @throws ClientGone */
-async function readBody({ method, body }: ApiRoute, call: HttpCall, maxBytes: number): Promise<unknown> {
+async function readBody(route: ApiRoute, call: HttpCall, maxBytes: number): Promise<unknown> {
+  const { method, body, streamsBody } = route;
+  if (streamsBody === true) return undefined;
   if (body !== undefined) return readJsonBody(call, maxBytes);
   if (method !== "GET") await readBytes(call, maxBytes);
   return undefined;

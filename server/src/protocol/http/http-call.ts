@@ -45,6 +45,8 @@ export interface HttpCall extends TraceHeaders {
    * body has memory of its own. @throws ServerError unavailable when the server holds too much
    */
   body(maxBytes: number, reserve?: Reserve): Promise<HttpBody>;
+  /** The body piece by piece, instead of `body`; unread pieces hold the client back. @throws ClientGone while it is read */
+  stream(): AsyncIterable<Uint8Array>;
   /**
    * Calls back once the connection has taken the answer or is gone; at once if that has happened already. Absent when
    * unknown: then no part of the request may lie in reusable memory.

@@ -4,6 +4,7 @@
  */
 import type { KeyGate } from "../../access/key-gate.ts";
 import type { ModelServer } from "../../core/model-server.ts";
+import { describeThrown } from "../../core/server-error.ts";
 import type { Logger } from "../../observe/log.ts";
 import type { TextModels } from "../../text-model/text-models.ts";
 import { JsonApi, type JsonApiParts } from "../api/json-api.ts";
@@ -16,6 +17,8 @@ import { CHAT_REQUEST } from "./chat/request.ts";
 import { createCompletion } from "./completion/create-completion.ts";
 import { COMPLETION_REQUEST } from "./completion/request.ts";
 import { createEmbeddings, EMBEDDING_REQUEST } from "./embeddings.ts";
+import { FileStore } from "./files/file-store.ts";
+import { filesRoutes, type OpenFiles } from "./files/files-api.ts";
 import { ModelList } from "./list-models.ts";
 import { AdapterManagement, LOAD_ADAPTER_REQUEST, UNLOAD_ADAPTER_REQUEST } from "./manage-adapters.ts";
 import { ModelManagement } from "./manage-models.ts";
@@ -37,14 +40,18 @@ export interface OpenAiApiParts {
   readonly load?: LoadReports | undefined;
   /** Absent: calls need no key. */
   readonly keys?: KeyGate | undefined;
+  /** Folder of files and batches; absent: their routes are off. */
+  readonly filesFolder?: string | undefined;
   /** Default: OpenAI's. */
   readonly form?: OpenAiForm | undefined;
 }
 
 export function createOpenAiApi(parts: OpenAiApiParts): JsonApi {
   const form = parts.form ?? OPENAI_FORM;
+  const { filesFolder } = parts;
+  const files = filesFolder === undefined ? undefined : openFiles(filesFolder, parts.log);
   return new JsonApi({
-    routes: openAiRoutes(parts, form),
+    routes: openAiRoutes(parts, form, files),
     prefix: "/v1/",
     restricted: parts.restricted,
     openAiRestricted: parts.openAiRestricted,
@@ -57,7 +64,18 @@ export function createOpenAiApi(parts: OpenAiApiParts): JsonApi {
   });
 }
 
-export function openAiRoutes(context: OpenAiContext, form: OpenAiForm = OPENAI_FORM): readonly ApiRoute[] {
+/** The server starts while the folder is read; a folder that cannot be used fails the calls that need it. */
+function openFiles(folder: string, log: Logger): Promise<FileStore> {
+  const store = FileStore.open(folder);
+  store.catch((error: unknown) => log.error("http", `--openai-files-dir=${folder}: ${describeThrown(error)}`));
+  return store;
+}
+
+export function openAiRoutes(
+  context: OpenAiContext,
+  form: OpenAiForm = OPENAI_FORM,
+  files: OpenFiles = undefined,
+): readonly ApiRoute[] {
   const list = new ModelList(context, form);
   const json = async (answer: Promise<unknown>) => jsonReply(await answer);
   return [
@@ -71,6 +89,7 @@ export function openAiRoutes(context: OpenAiContext, form: OpenAiForm = OPENAI_F
       createChatCompletion(context, body, route),
     ),
     ...responsesRoutes(context),
+    ...filesRoutes(files),
     postRoute("/v1/completions", "inference", "Continue a text", COMPLETION_REQUEST, (body, route) =>
       createCompletion(context, body, route),
     ),

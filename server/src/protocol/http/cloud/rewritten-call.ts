@@ -80,6 +80,10 @@ export class RewrittenCall implements HttpCall {
     return this.#call.body(maxBytes, reserve);
   }
 
+  stream(): AsyncIterable<Uint8Array> {
+    return this.#call.stream();
+  }
+
   hold(numBytes: number): void {
     this.#call.hold(numBytes);
   }

@@ -1,4 +1,5 @@
 /** An `HttpCall` over an HTTP/2 stream on a shared port (RFC 9113, 8.3). */
+import { Readable } from "node:stream";
 import { Cancellation } from "../../../core/cancellation.ts";
 import type { RequestTrace } from "../../../core/request-trace.ts";
 import type { BodyBudget } from "../../body-budget.ts";
@@ -22,6 +23,7 @@ export class Http2Call implements HttpCall, StreamListener {
   readonly #held: HeldBytes;
   readonly #onClosed: () => void;
   #collector: BodyCollector | undefined;
+  #pieces: Readable | undefined;
   #settle: { readonly resolve: (body: HttpBody) => void; readonly reject: (error: unknown) => void } | undefined;
 
   /** `onClosed`: the stream has ended, with or without an answer. */
@@ -71,11 +73,19 @@ export class Http2Call implements HttpCall, StreamListener {
     });
   }
 
+  stream(): AsyncIterable<Uint8Array> {
+    const pieces = new Readable({ read: () => this.#stream.resume() });
+    this.#pieces = pieces;
+    if (this.#stream.isClosed) pieces.destroy(new ClientGone());
+    return pieces;
+  }
+
   hold(numBytes: number): void {
     this.#held.hold(numBytes);
   }
 
   data(piece: Buffer): void {
+    if (this.#pieces !== undefined && !this.#pieces.destroyed && !this.#pieces.push(piece)) this.#stream.pause();
     try {
       this.#collector?.add(piece, this);
     } catch (error) {
@@ -85,6 +95,7 @@ export class Http2Call implements HttpCall, StreamListener {
   }
 
   end(): void {
+    this.#pieces?.push(null);
     if (this.#collector !== undefined) this.#settle?.resolve(this.#collector.finish());
   }
 
@@ -92,6 +103,7 @@ export class Http2Call implements HttpCall, StreamListener {
     if (!this.#stream.isOutputOver) this.#cancellation.cancel();
     this.#collector = undefined;
     this.#settle?.reject(new ClientGone());
+    if (this.#pieces?.readableEnded === false) this.#pieces.destroy(new ClientGone());
     this.#held.release();
     this.#onClosed();
   }

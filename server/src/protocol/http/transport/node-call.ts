@@ -7,7 +7,7 @@ import type { CallAccess } from "../../call-access.ts";
 import type { AtEnd, HttpBody, HttpCall, Reserve } from "../http-call.ts";
 import type { ContentType } from "../http-reply.ts";
 import { HeldBytes } from "./held-bytes.ts";
-import { readBody } from "./read-body.ts";
+import { readBody, streamBody } from "./read-body.ts";
 
 export class NodeCall implements HttpCall {
   readonly method: string;
@@ -62,6 +62,10 @@ export class NodeCall implements HttpCall {
 
   body(maxBytes: number, reserve?: Reserve): Promise<HttpBody> {
     return readBody(this.#request, maxBytes, this, reserve);
+  }
+
+  stream(): AsyncIterable<Uint8Array> {
+    return streamBody(this.#request);
   }
 
   hold(numBytes: number): void {

@@ -47,6 +47,17 @@ export function readBody(
   });
 }
 
+/** A reader that stops early leaves the rest unread: its answer still needs the connection. @throws ClientGone */
+export async function* streamBody(request: IncomingMessage): AsyncGenerator<Uint8Array, void> {
+  try {
+    for await (const chunk of request.iterator({ destroyOnReturn: false })) yield chunk;
+  } catch {
+    throw new ClientGone(); // a reader's own failure does not come here
+  } finally {
+    request.resume();
+  }
+}
+
 export class BodyCollector {
   readonly #maxBytes: number;
   #chunks: Buffer[] = [];

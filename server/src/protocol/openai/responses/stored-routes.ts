@@ -4,8 +4,9 @@
  */
 import { invalidRequest } from "../../api/api-error.ts";
 import type { ApiReply, RouteCall } from "../../api/route.ts";
-import { integer, type JsonObject, oneOf, type Schema } from "../../api/schema.ts";
+import { integer, oneOf, type Schema } from "../../api/schema.ts";
 import { jsonReply } from "../../http/http-reply.ts";
+import { pageOf } from "../page.ts";
 import { chainOf } from "./resolve-input.ts";
 import { unknownResponse } from "./response-error.ts";
 import { ownerOf } from "./responses-context.ts";
@@ -13,8 +14,7 @@ import { replay } from "./store/event-log.ts";
 import type { ResponseStore } from "./store/response-store.ts";
 import type { StoredResponse } from "./store/stored-response.ts";
 
-const DEFAULT_LIMIT = 20;
-const LIMIT = integer(1, 100);
+const LIMITS = { max: 100, usual: 20 };
 const ORDER = oneOf("asc", "desc");
 const STARTING_AFTER = integer(0);
 
@@ -65,24 +65,8 @@ export async function listInputItems(store: ResponseStore, route: RouteCall): Pr
   const earlier = chainOf(store, response.owner, response.previousId).flatMap((each) => each.items());
   const query = new URLSearchParams(route.call.query);
   const order = ORDER.read(query.get("order") ?? "desc", "order");
-  const limit = numberOf(query, "limit", LIMIT) ?? DEFAULT_LIMIT;
   const all = [...earlier, ...response.input()];
-  return jsonReply(pageOf(order === "asc" ? all : all.reverse(), query.get("after"), limit));
-}
-
-function pageOf(items: readonly JsonObject[], after: string | null, limit: number): JsonObject {
-  const start = after === null ? 0 : items.findIndex(({ id }) => id === after) + 1;
-  if (after !== null && start === 0) {
-    throw invalidRequest("after", "invalid_value", `Invalid 'after': no item with id '${after}'.`);
-  }
-  const data = items.slice(start, start + limit);
-  return {
-    object: "list",
-    data,
-    first_id: data[0]?.id ?? null,
-    last_id: data.at(-1)?.id ?? null,
-    has_more: start + limit < items.length,
-  };
+  return jsonReply(pageOf(order === "asc" ? all : all.reverse(), query, LIMITS));
 }
 
 function expectResponse(store: ResponseStore, route: RouteCall): StoredResponse {
