@@ -97,11 +97,24 @@ export class KeyGate {
     }
     const account = this.#accounts.get(createHash("sha256").update(key).digest("hex"));
     if (account === undefined) throw new AccessRefusal("unauthenticated", "Incorrect API key provided");
-    const { name, expiresMs } = account.record;
+    this.#expectUnexpired(account);
+    return account;
+  }
+
+  /** The account of work that a key left behind, by the key's name. @throws AccessRefusal unauthenticated when it is gone */
+  accountOf(name: string): KeyAccount {
+    const account = this.#byName.get(name);
+    if (account === undefined || this.#accounts.get(account.record.sha256) !== account) {
+      throw new AccessRefusal("unauthenticated", `API key '${name}' was removed`);
+    }
+    this.#expectUnexpired(account);
+    return account;
+  }
+
+  #expectUnexpired({ record: { name, expiresMs } }: KeyAccount): void {
     if (expiresMs !== undefined && this.#clock.dateMs() >= expiresMs) {
       throw new AccessRefusal("unauthenticated", `API key '${name}' expired on ${new Date(expiresMs).toISOString()}`);
     }
-    return account;
   }
 
   rates(account: KeyAccount): ReturnType<KeyAccount["rates"]> {

@@ -32,10 +32,10 @@ export class CallAccess implements TokenMeter, TokenCounter {
   #outputTokens = 0;
 
   /** @throws AccessRefusal unauthenticated */
-  constructor(gate: KeyGate, key: string | undefined, route: string) {
+  constructor(gate: KeyGate, key: string | undefined, route: string, account: KeyAccount = gate.identify(key)) {
     this.#gate = gate;
     this.#key = key;
-    this.#account = gate.identify(key);
+    this.#account = account;
     this.#route = route;
   }
 

@@ -170,6 +170,11 @@ const OTHER_HANDLERS: Readonly<Record<string, FlagHandler>> = {
   "openai-files-dir": (draft, value) => {
     draft.openai.filesFolder = value;
   },
+  "openai-batch-concurrency": (draft, value) => {
+    const count = parseInt32(value);
+    if (count < 1) throw new FlagError(`--openai-batch-concurrency is at least 1. Got ${value}`);
+    draft.openai.batchConcurrency = count;
+  },
   "api-key-file": (draft, value) => {
     draft.openai.apiKeyFile = value;
   },

@@ -237,6 +237,11 @@ const GROUPS: readonly (readonly [title: string, rows: readonly Row[]])[] = [
         "Folder that keeps the files and batches of OpenAI's API, made if it is missing. Default is none: their routes are off.",
       ],
       [
+        "openai-batch-concurrency",
+        INTEGER,
+        "Requests of all batches that run at once. They have a low priority. Default is 8.",
+      ],
+      [
         "api-key-file",
         TEXT,
         "JSON file with digests and limits of API keys. The APIs of OpenAI, Anthropic and Ollama need one then.",

@@ -143,6 +143,7 @@ function endpointDrafts(isVertex: boolean, vertexPort: string, servicePort: stri
       allowsLoraUpdates: false,
       accessKeys: new Map<OpenAiRestrictedApi, AccessKey>(),
       filesFolder: undefined as string | undefined,
+      batchConcurrency: 8,
       apiKeyFile: undefined as string | undefined,
       apiKeysFor: ["openai"] as KeyedProtocol[],
       usageLedger: undefined as string | undefined,

@@ -183,6 +183,8 @@ export interface OpenAiOptions {
   readonly accessKeys: ReadonlyMap<OpenAiRestrictedApi, AccessKey>;
   /** Keeps files and batches; undefined: their routes are off. */
   readonly filesFolder: string | undefined;
+  /** Requests of all batches that run at once. */
+  readonly batchConcurrency: number;
   /** Undefined: calls need no key. */
   readonly apiKeyFile: string | undefined;
   /** Routes that need a key, when there is a file of keys. */

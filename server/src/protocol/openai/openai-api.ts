@@ -12,13 +12,16 @@ import { type ApiRoute, actionRoute, getRoute, postRoute } from "../api/route.ts
 import { bytesReply, emptyReply, type HttpReply, jsonReply } from "../http/http-reply.ts";
 import type { LoadReports } from "../load-report-text.ts";
 import type { RestrictedGroup } from "../restriction.ts";
+import { type AskRoute, askRoutes } from "./batches/ask-route.ts";
+import { BatchQueue } from "./batches/batch-queue.ts";
+import { batchesRoutes } from "./batches/batches-api.ts";
 import { createChatCompletion } from "./chat/create-chat.ts";
 import { CHAT_REQUEST } from "./chat/request.ts";
 import { createCompletion } from "./completion/create-completion.ts";
 import { COMPLETION_REQUEST } from "./completion/request.ts";
 import { createEmbeddings, EMBEDDING_REQUEST } from "./embeddings.ts";
 import { FileStore } from "./files/file-store.ts";
-import { filesRoutes, type OpenFiles } from "./files/files-api.ts";
+import { filesRoutes } from "./files/files-api.ts";
 import { ModelList } from "./list-models.ts";
 import { AdapterManagement, LOAD_ADAPTER_REQUEST, UNLOAD_ADAPTER_REQUEST } from "./manage-adapters.ts";
 import { ModelManagement } from "./manage-models.ts";
@@ -42,16 +45,19 @@ export interface OpenAiApiParts {
   readonly keys?: KeyGate | undefined;
   /** Folder of files and batches; absent: their routes are off. */
   readonly filesFolder?: string | undefined;
+  /** Requests of all batches that run at once. */
+  readonly batchConcurrency?: number | undefined;
   /** Default: OpenAI's. */
   readonly form?: OpenAiForm | undefined;
 }
 
 export function createOpenAiApi(parts: OpenAiApiParts): JsonApi {
   const form = parts.form ?? OPENAI_FORM;
-  const { filesFolder } = parts;
-  const files = filesFolder === undefined ? undefined : openFiles(filesFolder, parts.log);
+  const storage = openStorage(parts, (question) => ask(question));
+  const routes = openAiRoutes(parts, form, storage);
+  const ask = askRoutes(routes, form, parts.keys);
   return new JsonApi({
-    routes: openAiRoutes(parts, form, files),
+    routes,
     prefix: "/v1/",
     restricted: parts.restricted,
     openAiRestricted: parts.openAiRestricted,
@@ -65,16 +71,37 @@ export function createOpenAiApi(parts: OpenAiApiParts): JsonApi {
 }
 
 /** The server starts while the folder is read; a folder that cannot be used fails the calls that need it. */
-function openFiles(folder: string, log: Logger): Promise<FileStore> {
-  const store = FileStore.open(folder);
-  store.catch((error: unknown) => log.error("http", `--openai-files-dir=${folder}: ${describeThrown(error)}`));
-  return store;
+function openStorage(parts: OpenAiApiParts, ask: AskRoute): OpenAiStorage {
+  const { filesFolder, server, log, maxInputBytes } = parts;
+  if (filesFolder === undefined) return NO_STORAGE;
+  const opened = FileStore.open(filesFolder);
+  const batches = opened.then((files) =>
+    BatchQueue.open({
+      files,
+      ask,
+      maxLineBytes: maxInputBytes,
+      maxRequests: parts.batchConcurrency ?? DEFAULT_BATCH_CONCURRENCY,
+      serverState: () => server.state,
+      log,
+    }),
+  );
+  batches.catch((error: unknown) => log.error("http", `--openai-files-dir=${filesFolder}: ${describeThrown(error)}`));
+  return { files: opened, batches };
 }
+
+/** Both undefined where the server has no folder for files. */
+export interface OpenAiStorage {
+  readonly files: Promise<FileStore> | undefined;
+  readonly batches: Promise<BatchQueue> | undefined;
+}
+
+const NO_STORAGE: OpenAiStorage = { files: undefined, batches: undefined };
+const DEFAULT_BATCH_CONCURRENCY = 8;
 
 export function openAiRoutes(
   context: OpenAiContext,
   form: OpenAiForm = OPENAI_FORM,
-  files: OpenFiles = undefined,
+  storage: OpenAiStorage = NO_STORAGE,
 ): readonly ApiRoute[] {
   const list = new ModelList(context, form);
   const json = async (answer: Promise<unknown>) => jsonReply(await answer);
@@ -89,7 +116,8 @@ export function openAiRoutes(
       createChatCompletion(context, body, route),
     ),
     ...responsesRoutes(context),
-    ...filesRoutes(files),
+    ...filesRoutes(storage.files),
+    ...batchesRoutes(storage.batches),
     postRoute("/v1/completions", "inference", "Continue a text", COMPLETION_REQUEST, (body, route) =>
       createCompletion(context, body, route),
     ),

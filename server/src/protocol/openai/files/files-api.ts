@@ -18,10 +18,8 @@ const MAX_LIST = 10_000;
 const MAX_FIELD_BYTES = 4096;
 const MAX_NAME_LENGTH = 255;
 
-/** Undefined: the server has no folder for files. */
-export type OpenFiles = Promise<FileStore> | undefined;
-
-export function filesRoutes(open: OpenFiles): readonly ApiRoute[] {
+/** `open` is undefined where the server has no folder for files. */
+export function filesRoutes(open: Promise<FileStore> | undefined): readonly ApiRoute[] {
   const withStore =
     (handle: (store: FileStore, route: RouteCall) => Promise<ApiReply>) =>
     async (route: RouteCall): Promise<ApiReply> =>
