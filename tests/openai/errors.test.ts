@@ -44,8 +44,8 @@ for (const [what, path, body, status, code, param, message] of ROWS) {
   });
 }
 
-test("paths that are none have OpenAI's error, /v1 itself too", async () => {
-  for (const path of ["/v1", "/v1/", "/v1/nothing"]) {
+test("paths below /v1 that are none have OpenAI's error; /v1 itself is Triton's to answer", async () => {
+  for (const path of ["/v1/", "/v1/nothing"]) {
     const { status, error } = await refusalOf("GET", path);
     assert.deepEqual([status, error.type, error.message], [404, "invalid_request_error", `Invalid URL (GET ${path})`]);
   }

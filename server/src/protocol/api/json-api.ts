@@ -66,7 +66,7 @@ export class JsonApi {
 
   /** Whether an unknown path is answered by this API. */
   owns({ path }: Pick<HttpCall, "path">): boolean {
-    return this.#parts.prefix !== undefined && `${path}/`.startsWith(this.#parts.prefix);
+    return this.#parts.prefix !== undefined && path.startsWith(this.#parts.prefix);
   }
 
   /** Never rejects, but for a client that left. @throws ClientGone */
