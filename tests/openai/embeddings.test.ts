@@ -129,7 +129,7 @@ test("/v1/classify names the class and its probability", async () => {
 
 const REFUSED: readonly (readonly [what: string, path: string, body: unknown, status: number, param: string | null])[] =
   [
-    ["an unknown model", "/v1/embeddings", { model: "none", input: "x" }, 404, "model"],
+    ["an unknown model", "/v1/embeddings", { model: "none", input: "x" }, 404, null],
     ["a model without vectors", "/v1/embeddings", { model: "pairs", input: "x" }, 400, "model"],
     ["an engine", "/v1/embeddings", { model: "tensorrt_llm", input: "x" }, 400, null],
     ["an empty input", "/v1/embeddings", { model: MODEL, input: [] }, 400, "input"],
