@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from typing import Literal
 
 import openai
 from checks import HTTP, run_all
@@ -24,7 +25,7 @@ CALL = 'say: <tool_call>{"name": "get_weather", "arguments": {"town": "Oslo"}}</
 
 class Colour(BaseModel):
     red: bool
-    name: str
+    name: Literal["ruby", "rust"]
 
 
 def check_models():
@@ -90,7 +91,7 @@ def check_responses():
         final = stream.get_final_response()
     (call,) = final.output
     assert (call.name, json.loads(call.arguments)) == ("get_weather", {"town": "Oslo"}), final
-    parsed = client.responses.parse(model=LLM, input="Hello", text_format=Colour, max_output_tokens=300)
+    parsed = client.responses.parse(model=LLM, input="Hello", text_format=Colour, max_output_tokens=300, temperature=0)
     assert isinstance(parsed.output_parsed, Colour), parsed
 
 
