@@ -4,6 +4,7 @@
  */
 import { after, before, test } from "node:test";
 import { pythonVenv } from "../python-venv.ts";
+import { longTestsReason } from "../support/long-tests.ts";
 import type { ModelRepository } from "../support/model-repository.ts";
 import { reportChecks } from "../support/python-checks.ts";
 import { type ServerProcess, startServerProcess } from "../support/server-process.ts";
@@ -14,11 +15,15 @@ const SCRIPTS: readonly (readonly [script: string, what: string])[] = [
   ["openai_agents.py", "OpenAI's Agents SDK"],
   ["smol_agents.py", "smolagents"],
 ];
-const venv = await pythonVenv(["numpy", "openai-agents==0.24.0", "smolagents==1.26.0"], "agents");
+const venv =
+  longTestsReason === undefined
+    ? await pythonVenv(["numpy", "openai-agents==0.24.0", "smolagents==1.26.0"], "agents")
+    : { python: undefined, reason: longTestsReason };
 let models: ModelRepository;
 let server: ServerProcess;
 
 before(async () => {
+  if (longTestsReason !== undefined) return;
   models = await createCoderModel();
   server = await startServerProcess({ repositories: [models.path] });
 });

@@ -9,6 +9,7 @@ import { after, before, suite, test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { npmPackages } from "../npm-packages.ts";
 import { pythonVenv } from "../python-venv.ts";
+import { longTestsReason } from "../support/long-tests.ts";
 import { EXAMPLES, type ModelRepository } from "../support/model-repository.ts";
 import { reportChecks } from "../support/python-checks.ts";
 import { type ServerProcess, startServerProcess } from "../support/server-process.ts";
@@ -28,30 +29,38 @@ const JAVASCRIPT: readonly (readonly [script: string, what: string])[] = [
   ["langchain-client.mjs", "LangChain in JavaScript"],
 ];
 
-const venv = await pythonVenv(
-  [
-    "numpy",
-    "anthropic==2.12.0",
-    "ollama==0.6.3",
-    "instructor==1.17.0",
-    "langchain-openai==1.7.3",
-    "llama-index-llms-openai-like==0.8.1",
-    "llama-index-embeddings-openai-like==0.4.0",
-  ],
-  "clients",
-);
-const packages = await npmPackages("clients", {
-  "@ai-sdk/openai": "3.0.141",
-  "@ai-sdk/openai-compatible": "2.0.92",
-  "@langchain/core": "1.4.0",
-  "@langchain/openai": "1.5.8",
-  ai: "6.0.326",
-  zod: "4.6.7",
-});
+const SKIPPED = { python: undefined, folder: undefined, reason: longTestsReason };
+const venv =
+  longTestsReason === undefined
+    ? await pythonVenv(
+        [
+          "numpy",
+          "anthropic==2.12.0",
+          "ollama==0.6.3",
+          "instructor==1.17.0",
+          "langchain-openai==1.7.3",
+          "llama-index-llms-openai-like==0.8.1",
+          "llama-index-embeddings-openai-like==0.4.0",
+        ],
+        "clients",
+      )
+    : SKIPPED;
+const packages =
+  longTestsReason === undefined
+    ? await npmPackages("clients", {
+        "@ai-sdk/openai": "3.0.141",
+        "@ai-sdk/openai-compatible": "2.0.92",
+        "@langchain/core": "1.4.0",
+        "@langchain/openai": "1.5.8",
+        ai: "6.0.326",
+        zod: "4.6.7",
+      })
+    : SKIPPED;
 let models: ModelRepository;
 let server: ServerProcess;
 
 before(async () => {
+  if (longTestsReason !== undefined) return;
   models = await createAgentModels();
   server = await startServerProcess({ repositories: [EXAMPLES, models.path] });
 });
