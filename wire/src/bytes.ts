@@ -23,9 +23,9 @@ export function checkBytesElements(data: Uint8Array, expected: number): BytesFau
   let offset = 0;
   let count = 0;
   while (offset < data.length) {
-    if (count === expected) return { kind: "excess", count: count + 1 };
     const left = data.length - offset;
     if (left < LENGTH_BYTES) return { kind: "cut length", left };
+    if (count === expected) return { kind: "excess", count: count + 1 };
     const length = view.getUint32(offset, true);
     if (length > left - LENGTH_BYTES) return { kind: "cut element", length, left: left - LENGTH_BYTES };
     offset += LENGTH_BYTES + length;

@@ -35,7 +35,6 @@ export const JSON_REASON = {
   surrogate: "The surrogate pair in string is invalid.",
   escape: "Invalid escape character in string.",
   quote: "Missing a closing quotation mark in string.",
-  encoding: "Invalid encoding in string.",
   tooBig: "Number too big to be stored in double.",
   fraction: "Miss fraction part in number.",
   exponent: "Miss exponent in number.",

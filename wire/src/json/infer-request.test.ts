@@ -138,7 +138,8 @@ test("read() reserves nothing for a shape that only claims to be large", () => {
 
 const BROKEN: [string, string][] = [
   ["", "The document is empty. at 0"],
-  ["   ", "The document is empty. at 0"],
+  ["   ", "The document is empty. at 3"],
+  ["]", "The document is empty. at 0"],
   ["hello", "Invalid value. at 0"],
   ["{", "Missing a name for object member. at 1"],
   ["{1:2}", "Missing a name for object member. at 1"],
@@ -150,7 +151,7 @@ const BROKEN: [string, string][] = [
   ['{"a":"\\u12g4"}', "Incorrect hex digit after \\u escape in string. at 6"],
   ['{"a":"\\ud800"}', "The surrogate pair in string is invalid. at 6"],
   ['{"a":"x', "Missing a closing quotation mark in string. at 7"],
-  ['{"a":"\n"}', "Invalid encoding in string. at 6"],
+  ['{"a":"\n"}', "Invalid escape character in string. at 6"],
   ["{}x", "The document root must not be followed by other values. at 2"],
   ['{"inputs":[{"name":"X","datatype":"INT32","shape":[1],"data":[1,]}]}', "Invalid value. at 64"],
 ];

@@ -3,7 +3,6 @@
  * checks syntax only and returns tensors as bytes; the caller reports missing members and wrong types, in the order of
  * its protocol. A generator: it yields now and then in long arrays, so that a long text can be read in slices.
  */
-import { JSON_REASON } from "./error.ts";
 import { type JsonInferTensor, JsonInferTensorReader, type JsonParameters } from "./infer-tensor.ts";
 import { type JsonLimits, JsonReader, OPEN_ARRAY, OPEN_OBJECT } from "./reader.ts";
 import { type JsonShallow, readShallow } from "./value.ts";
@@ -44,9 +43,7 @@ export class InferRequestReader {
       inputs: undefined,
       outputs: undefined,
     };
-    const byte = reader.peek();
-    if (byte === 0 && reader.pos >= bytes.length) reader.fail(JSON_REASON.empty, 0);
-    if (byte === OPEN_OBJECT) yield* this.#root(request);
+    if (reader.peekRoot() === OPEN_OBJECT) yield* this.#root(request);
     else yield* readShallow(reader);
     reader.finish();
     return request;

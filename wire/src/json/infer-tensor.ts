@@ -15,9 +15,12 @@ export interface JsonInferTensor {
   readonly datatype: JsonShallow | undefined;
   /** The dimensions, or their type error. */
   readonly shape: readonly number[] | JsonShapeError | undefined;
+  /** The dimensions as signed 64-bit integers, if a number cannot hold one of them exactly. */
+  readonly exactShape: readonly bigint[] | undefined;
   readonly parameters: JsonParameters;
   /** True if there is a member `data` of any type. */
   readonly hasData: boolean;
+  readonly isDataArray: boolean;
   /** Present if `data` is an array and the shape and a datatype with a JSON form are known. */
   readonly tensor: JsonTensor | undefined;
 }
@@ -41,8 +44,10 @@ export class JsonInferTensorReader {
       name: undefined,
       datatype: undefined,
       shape: undefined,
+      exactShape: undefined,
       parameters: undefined,
       hasData: false,
+      isDataArray: false,
       tensor: undefined,
     };
     if (reader.peek() !== OPEN_OBJECT) {
@@ -56,6 +61,7 @@ export class JsonInferTensorReader {
       const name = reader.memberName();
       if (name === "data" && !entry.hasData) {
         entry.hasData = true;
+        entry.isDataArray = reader.peek() === OPEN_ARRAY;
         const start = reader.pos;
         if (!(yield* this.#data(entry))) skippedAt = start;
       } else {
@@ -70,7 +76,7 @@ export class JsonInferTensorReader {
     const reader = this.#reader;
     if (name === "name" && entry.name === undefined) entry.name = yield* readShallow(reader);
     else if (name === "datatype" && entry.datatype === undefined) entry.datatype = yield* readShallow(reader);
-    else if (name === "shape" && entry.shape === undefined) entry.shape = yield* this.#shape();
+    else if (name === "shape" && entry.shape === undefined) entry.shape = yield* this.#shape(entry);
     else if (name === "parameters" && entry.parameters === undefined) entry.parameters = yield* this.parameters();
     else yield* readShallow(reader);
   }
@@ -94,13 +100,14 @@ export class JsonInferTensorReader {
     this.#reader.pos = end;
   }
 
-  *#shape(): Generator<undefined, readonly number[] | JsonShapeError> {
+  *#shape(entry: Mutable<JsonInferTensor>): Generator<undefined, readonly number[] | JsonShapeError> {
     const reader = this.#reader;
     if (reader.peek() !== OPEN_ARRAY) {
       yield* readShallow(reader);
       return "non-array as array";
     }
     const shape: number[] = [];
+    let exact: bigint[] | undefined;
     let isBad = false;
     reader.open();
     for (let isFirst = true; reader.nextElement(isFirst); isFirst = false) {
@@ -108,9 +115,12 @@ export class JsonInferTensorReader {
       const dim = byte >= 0x30 && byte <= 0x39 ? readDim(reader) : -1;
       if (dim < 0) isBad = true;
       if (dim === -1) yield* readShallow(reader);
+      else if (dim > Number.MAX_SAFE_INTEGER) exact ??= shape.map(BigInt);
+      exact?.push(dim < 0 ? -1n : BigInt.asIntN(64, reader.number.toBigInt()));
       shape.push(dim);
       reader.countItem();
     }
+    entry.exactShape = exact;
     return isBad ? "non-unsigned-integer as unsigned-integer" : shape;
   }
 

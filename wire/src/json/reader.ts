@@ -26,6 +26,7 @@ export const OPEN_OBJECT = 0x7b;
 export const CLOSE_OBJECT = 0x7d;
 export const COMMA = 0x2c;
 const COLON = 0x3a;
+const BYTE_ORDER_MARK: readonly number[] = [0xef, 0xbb, 0xbf];
 /** Result of `peek()` at the end: no JSON token begins with it. */
 const END = 0;
 
@@ -44,10 +45,11 @@ export class JsonReader {
     this.limits = limits;
   }
 
-  /** Starts another text. */
+  /** Starts another text, behind the mark that Windows puts in front of UTF-8. */
   reset(bytes: Uint8Array): void {
     this.bytes = bytes;
     this.pos = 0;
+    for (const byte of BYTE_ORDER_MARK) if (bytes[this.pos] === byte) this.pos++;
     this.#depth = 0;
     this.#numItems = 0;
   }
@@ -60,6 +62,15 @@ export class JsonReader {
     while (byte === 0x20 || byte === 0x0a || byte === 0x0d || byte === 0x09) byte = bytes[++at];
     this.pos = at;
     return byte ?? END;
+  }
+
+  /** The first byte of the document's value. @throws JsonSyntaxError where there is none; a byte that ends something counts as none */
+  peekRoot(): number {
+    const byte = this.peek();
+    if (byte === END || byte === CLOSE_OBJECT || byte === CLOSE_ARRAY || byte === COMMA || byte === COLON) {
+      this.fail(JSON_REASON.empty);
+    }
+    return byte;
   }
 
   fail(reason: string, offset: number = this.pos): never {
@@ -147,7 +158,7 @@ export class JsonReader {
       const byte = bytes[at];
       if (byte === QUOTE) break;
       if (byte === undefined) this.fail(JSON_REASON.quote, at);
-      if (byte < 0x20) this.fail(byte === 0 ? JSON_REASON.quote : JSON_REASON.encoding, at);
+      if (byte < 0x20) this.fail(byte === 0 ? JSON_REASON.quote : JSON_REASON.escape, at);
       if (byte === BACKSLASH) {
         hasEscape = true;
         at += this.#escapeSize(at);
@@ -178,8 +189,9 @@ export class JsonReader {
       return 2;
     }
     const unit = this.#hex(at);
-    if (unit < 0xd800 || unit > 0xdfff) return 6;
-    if (unit >= 0xdc00 || this.bytes[at + 6] !== BACKSLASH || this.bytes[at + 7] !== 0x75) {
+    // Half a pair that would come second is taken for a character, as RapidJSON takes it.
+    if (unit < 0xd800 || unit > 0xdbff) return 6;
+    if (this.bytes[at + 6] !== BACKSLASH || this.bytes[at + 7] !== 0x75) {
       this.fail(JSON_REASON.surrogate, at);
     }
     const low = this.#hex(at + 6);
@@ -256,9 +268,9 @@ export class JsonReader {
     }
   }
 
-  /** Nothing but white space may follow. */
+  /** Nothing but white space may follow. A zero byte ends the text, as in C. */
   finish(): void {
-    if (this.peek() !== END || this.pos < this.bytes.length) this.fail(JSON_REASON.trailing);
+    if (this.peek() !== END) this.fail(JSON_REASON.trailing);
   }
 }
 

@@ -8,6 +8,7 @@ import { FastFloat } from "../numbers/fast-float.ts";
 import { FastInteger } from "../numbers/fast-integer.ts";
 import type { FloatKernel } from "../numbers/float-kernel.ts";
 import { FloatKernelBackoff } from "../numbers/float-kernel-backoff.ts";
+import { JsonLimitError } from "./error.ts";
 import { COMMA, type JsonReader, OPEN_ARRAY, OPEN_OBJECT } from "./reader.ts";
 import { type Arena, ArenaAllocator } from "./tensor-arena.ts";
 import { skipContainer } from "./value.ts";
@@ -23,6 +24,8 @@ export interface JsonTensor {
   readonly outerCount: number;
   /** Type error of the first wrong element, e.g. "non-number as double" (words of Triton's JSON wrapper). */
   readonly error: string | undefined;
+  /** Elements in front of that one. */
+  readonly errorAt: number;
 }
 
 const SPACE = 0x20;
@@ -37,6 +40,8 @@ const OBJECTS_PER_SLICE = 1024;
 const FLOATS_PER_SLICE = 65_536;
 /** An element with its comma. */
 const MIN_ELEMENT_CHARACTERS = 2;
+/** Arrays around an element are fewer. Source: HTTP_MAX_JSON_NESTING_DEPTH of Triton. */
+const MAX_DEPTH = 100;
 /** First reservation of a tensor whose size is only claimed yet. */
 const FIRST_BYTES = 8192;
 const FIRST_STRING_BYTES = 1024;
@@ -88,6 +93,7 @@ export class JsonTensorReader {
   #capacity = 0;
   #numBytes = 0;
   #error: string | undefined;
+  #errorAt = 0;
 
   constructor(reader: JsonReader) {
     this.#reader = reader;
@@ -119,9 +125,9 @@ export class JsonTensorReader {
     return this.#finish();
   }
 
-  /** The result for a value that cannot be an element. */
+  /** The result for one value that cannot be an element. */
   refused(datatype: JsonDatatype): JsonTensor {
-    return { data: new Uint8Array(0), count: 0, outerCount: 0, error: WRONG_TYPE[datatype] };
+    return { data: new Uint8Array(0), count: 0, outerCount: 1, error: WRONG_TYPE[datatype], errorAt: 0 };
   }
 
   #begin(datatype: JsonDatatype, wanted: number): void {
@@ -132,6 +138,7 @@ export class JsonTensorReader {
     this.#outerCount = 0;
     this.#numBytes = 0;
     this.#error = undefined;
+    this.#errorAt = 0;
     const size = ELEMENT_BYTES[datatype];
     const numBytes = size === 0 ? FIRST_STRING_BYTES : Math.min(wanted * size, FIRST_BYTES);
     this.#arena = this.#allocator.reserve(numBytes);
@@ -142,7 +149,7 @@ export class JsonTensorReader {
     const size = ELEMENT_BYTES[this.#datatype];
     const numBytes = size === 0 ? this.#numBytes : Math.min(this.#count, this.#wanted) * size;
     const data = this.#allocator.commit(this.#arena, numBytes);
-    return { data, count: this.#count, outerCount: this.#outerCount, error: this.#error };
+    return { data, count: this.#count, outerCount: this.#outerCount, error: this.#error, errorAt: this.#errorAt };
   }
 
   #slice(): "done" | "pause" | "object" {
@@ -154,6 +161,7 @@ export class JsonTensorReader {
         continue;
       }
       if (this.#depth === 1) this.#outerCount++;
+      else if (this.#depth === MAX_DEPTH) this.#refuseDepth();
       const byte = reader.peek();
       this.#isFirst = byte === OPEN_ARRAY;
       if (byte === OPEN_ARRAY) {
@@ -239,8 +247,15 @@ export class JsonTensorReader {
     else this.#number(byte);
   }
 
-  #refuse(): void {
-    this.#error ??= WRONG_TYPE[this.#datatype];
+  #refuse(at: number = this.#count): void {
+    if (this.#error !== undefined) return;
+    this.#error = WRONG_TYPE[this.#datatype];
+    this.#errorAt = at;
+  }
+
+  #refuseDepth(): never {
+    const context = this.#datatype === "BYTES" ? "" : "Unable to parse 'data': ";
+    throw new JsonLimitError(`${context}JSON nesting depth exceeds maximum allowed limit (${MAX_DEPTH})`);
   }
 
   #number(byte: number): void {
@@ -255,7 +270,7 @@ export class JsonTensorReader {
     if (at >= this.#capacity && !this.#grow(at)) return;
     const { base } = this.#arena;
     if (this.#datatype === "FP32") this.#arena.f32[base / 4 + at] = reader.number.toFloat();
-    else if (this.#datatype === "FP64") this.#arena.f64[base / 8 + at] = reader.number.toDouble();
+    else if (this.#datatype === "FP64") this.#arena.f64[base / 8 + at] = reader.number.toNormalPrecision();
     else this.#anyInteger(at);
   }
 
@@ -263,7 +278,7 @@ export class JsonTensorReader {
     const { number } = this.#reader;
     const isUnsigned = this.#datatype.charCodeAt(0) === LETTER_U;
     if (isUnsigned ? !number.isUint64() : !number.isInt64()) {
-      this.#refuse();
+      this.#refuse(at);
       return;
     }
     if (number.isSafe) {

@@ -116,7 +116,7 @@ function writeNumber(writer: JsonWriter, datatype: NumberDatatype, view: DataVie
       writer.integer64(view.getUint32(8 * i, true), view.getUint32(8 * i + 4, true), false);
       break;
     case "FP32":
-      writer.float(view.getFloat32(4 * i, true));
+      writer.double(view.getFloat32(4 * i, true));
       break;
     case "FP64":
       writer.double(view.getFloat64(8 * i, true));

@@ -1,5 +1,4 @@
 /** JSON values (RFC 8259) as KServe V2 needs them: integers exact to 64 bits, doubles marked, objects as maps. */
-import { JSON_REASON } from "./error.ts";
 import { type JsonReader, OPEN_ARRAY, OPEN_OBJECT } from "./reader.ts";
 
 /** A number with a fraction or an exponent, beyond 64 bits, or NaN and infinity: `5.0` and `5` differ on the wire. */
@@ -47,7 +46,7 @@ function numberValue(reader: JsonReader): number | bigint | JsonDouble {
     if (number.isSafe) return number.toInteger();
     if (number.isInt64() || number.isUint64()) return shorten(number.toBigInt());
   }
-  return { double: number.toDouble() };
+  return { double: number.toNormalPrecision() };
 }
 
 function shorten(value: bigint): number | bigint {
@@ -102,7 +101,7 @@ function nextItem(reader: JsonReader, isObject: boolean, isFirst: boolean): bool
 /** Reads a whole document. @throws JsonSyntaxError @throws JsonLimitError */
 export function readDocument(reader: JsonReader, bytes: Uint8Array): JsonValue {
   reader.reset(bytes);
-  if (reader.peek() === 0 && reader.pos >= bytes.length) reader.fail(JSON_REASON.empty, 0);
+  reader.peekRoot();
   const value = readValue(reader);
   reader.finish();
   return value;

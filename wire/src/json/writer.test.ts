@@ -12,51 +12,33 @@ function written(write: (writer: JsonWriter) => void): string {
   return decodeUtf8(bytes, 0, bytes.length);
 }
 
-const FLOATS: [number, string][] = [
-  [0.1, "0.10000000149011612"],
-  [1, "1.0"],
+/** Digits as RapidJSON 1.1 writes them, by its own code. */
+const DOUBLES: readonly (readonly [number, string])[] = [
+  [Math.fround(0.1), "0.10000000149011612"],
+  [Math.fround(0.056107015), "0.056107014417648318"],
+  [Math.fround(3.4028235e38), "3.4028234663852887e38"],
+  [Math.fround(1e21), "1.0000000200408774e21"],
+  [Math.fround(1e-10), "1.000000013351432e-10"],
+  [Math.fround(1e-45), "1.401298464324817e-45"],
+  [Math.fround(123456789), "123456792.0"],
+  [Math.fround(0.0001), "0.00009999999747378752"],
+  [-8.25, "-8.25"],
   [-0, "-0.0"],
   [0, "0.0"],
-  [1e10, "10000000000.0"],
-  [1e-10, "1.000000013351432e-10"],
-  [1e-45, "1.401298464324817e-45"],
-  [123456789, "123456792.0"],
-  [16777215.5, "16777216.0"],
-  [-8.25, "-8.25"],
-  [0.0001, "0.00009999999747378752"],
-  [9.999999, "9.999999046325684"],
+  [0.1, "0.1"],
+  [5, "5.0"],
+  [2_147_483_648, "2147483648.0"],
+  [1e20, "100000000000000000000.0"],
+  [1e21, "1e21"],
+  [1e-6, "0.000001"],
+  [1e-7, "1e-7"],
+  [-1.5e-300, "-1.5e-300"],
+  [5e-324, "5e-324"],
+  [2.2250738585072014e-308, "2.2250738585072014e-308"],
+  [1.7976931348623157e308, "1.7976931348623157e308"],
   [Number.NaN, "NaN"],
   [Number.POSITIVE_INFINITY, "Infinity"],
   [Number.NEGATIVE_INFINITY, "-Infinity"],
-];
-for (const [value, text] of FLOATS) {
-  test(`float() writes ${value} as ${text}`, () => {
-    assert.equal(
-      written((writer) => writer.float(Math.fround(value))),
-      text,
-    );
-  });
-}
-
-test("float() writes digits that name the same number, over the whole range", () => {
-  const bits = new Uint32Array(1);
-  const float = new Float32Array(bits.buffer);
-  for (let i = 0; i < 200_000; i++) {
-    bits[0] = (i * 2_654_435_761) % 0x7f800000;
-    const value = float[0] ?? 0;
-    const text = written((writer) => writer.float(value));
-    assert.ok(Object.is(Number(text), value), `${value} became ${text}`);
-    assert.ok(text.length <= String(value).length + 2, `${value} became ${text}`);
-  }
-});
-
-const DOUBLES: [number, string][] = [
-  [0.1, "0.1"],
-  [5, "5.0"],
-  [1e20, "100000000000000000000.0"],
-  [1e21, "1e21"],
-  [1e-7, "1e-7"],
-  [-1.5e-300, "-1.5e-300"],
 ];
 for (const [value, text] of DOUBLES) {
   test(`double() writes ${value} as ${text}`, () => {
@@ -66,6 +48,18 @@ for (const [value, text] of DOUBLES) {
     );
   });
 }
+
+test("double() writes digits that name the same number, over the whole range", () => {
+  const bits = new BigUint64Array(1);
+  const double = new Float64Array(bits.buffer);
+  for (let i = 0; i < 20_000; i++) {
+    bits[0] = (BigInt(i) * 0x9e3779b97f4a7c15n) % 0x7ff0000000000000n;
+    const value = double[0] ?? 0;
+    const text = written((writer) => writer.double(value));
+    assert.ok(Object.is(Number(text), value), `${value} became ${text}`);
+    assert.ok(text.length <= String(value).length + 2, `${value} became ${text}`);
+  }
+});
 
 test("integer() and integer64() write every digit", () => {
   for (const value of [0, 7, -7, 10, 2147483647, -2147483648, 4294967295, 9007199254740991, -9007199254740991]) {

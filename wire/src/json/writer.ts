@@ -2,14 +2,20 @@
  * Writes JSON (RFC 8259) in the style of RapidJSON's Writer, which Triton uses: no spaces, and doubles with at least
  * one fraction digit. NaN and Infinity are bare words (kWriteNanAndInfFlag). Bytes other than ASCII stay as they are.
  */
-import { FloatDigits } from "../numbers/float-digits.ts";
 import { FloatKernelBackoff } from "../numbers/float-kernel-backoff.ts";
+import { Grisu2 } from "../numbers/grisu2.ts";
 import { writeCodePoint } from "../utf8.ts";
 
 const FIRST_BYTES = 65_536;
 /** A text begins in the current buffer only if this much of it is free. */
 const MIN_ROOM = 4096;
 const HEX = "0123456789ABCDEF";
+const MINUS = 0x2d;
+const POINT = 0x2e;
+const ZERO = 0x30;
+/** Digits in front of the point, or minus the zeros behind it, from which on there is an exponent. */
+const MAX_POINT = 21;
+const MIN_POINT = -6;
 /** Longest number: 17 digits, sign, point, exponent; 20 digits and sign of an integer. */
 const MAX_NUMBER = 32;
 
@@ -17,7 +23,7 @@ export class JsonWriter {
   bytes: Uint8Array;
   pos = 0;
   #start = 0;
-  readonly #float = new FloatDigits();
+  readonly #grisu = new Grisu2();
   readonly #kernel = new FloatKernelBackoff();
 
   /** `room`: the first buffer. */
@@ -148,19 +154,13 @@ export class JsonWriter {
     this.bigint(isUnsigned ? exact : BigInt.asIntN(64, exact));
   }
 
+  /** With the digits of RapidJSON. */
   double(value: number): void {
-    this.ensure(MAX_NUMBER);
-    if (Number.isInteger(value) && Math.abs(value) < 0x7fffffff) this.#whole(value);
-    else this.#text(value);
-  }
-
-  /** A binary32, widened to binary64. */
-  float(value: number): void {
     this.ensure(MAX_NUMBER);
     const size = Math.abs(value);
     if (size < 0x7fffffff && Math.floor(size) === size) this.#whole(value);
-    else if (this.#float.read(size)) this.#fraction(value < 0);
-    else this.#text(value);
+    else if (size < Number.POSITIVE_INFINITY) this.#digits(value < 0, size);
+    else this.raw(String(value));
   }
 
   /** Elements `from` to `to` of a little-endian tensor, each with a comma in front, except element 0. */
@@ -173,10 +173,7 @@ export class JsonWriter {
         if (i === to) break;
         bytes[this.pos++] = 0x2c;
       }
-      const value = view.getFloat32(4 * i, true);
-      const size = Math.abs(value);
-      if (size < 1 && this.#float.read(size)) this.pos = this.#small(value < 0);
-      else this.float(value);
+      this.double(view.getFloat32(4 * i, true));
     }
   }
 
@@ -190,24 +187,6 @@ export class JsonWriter {
     return count;
   }
 
-  /** The digits of `#float`, for a number below 1. */
-  #small(isNegative: boolean): number {
-    const { bytes } = this;
-    const { high, low, exponent } = this.#float;
-    let at = this.pos;
-    if (isNegative) bytes[at++] = 0x2d;
-    bytes[at++] = 0x30;
-    bytes[at++] = 0x2e;
-    for (let i = exponent; i < -1; i++) bytes[at++] = 0x30;
-    const top = (high / 10) | 0;
-    writeEight(bytes, at, top);
-    bytes[at + 8] = 0x30 + high - top * 10;
-    if (low !== 0) writeEight(bytes, at + 9, low);
-    let end = at + (low === 0 ? 9 : 17);
-    while (bytes[end - 1] === 0x30) end--;
-    return end;
-  }
-
   #whole(value: number): void {
     if (value < 0 || Object.is(value, -0)) this.bytes[this.pos++] = 0x2d;
     this.pos = this.#digits32(Math.abs(value) | 0);
@@ -215,40 +194,39 @@ export class JsonWriter {
     this.bytes[this.pos++] = 0x30;
   }
 
-  #text(value: number): void {
-    const text = String(value);
-    const exponentAt = text.indexOf("e");
-    if (exponentAt >= 0) {
-      this.raw(text.replace("+", ""));
-      return;
-    }
-    this.raw(text);
-    if (Number.isInteger(value)) this.raw(".0");
+  /** As RapidJSON's Prettify: an exponent from 10^21 on and below 10^-6, and a point always but before an exponent. */
+  #digits(isNegative: boolean, size: number): void {
+    this.#grisu.read(size);
+    const { digits, length, exponent } = this.#grisu;
+    if (isNegative) this.bytes[this.pos++] = MINUS;
+    const point = length + exponent;
+    if (point > MAX_POINT || point <= MIN_POINT) this.#withExponent(digits, length, point - 1);
+    else if (point > 0) this.#withPoint(digits, length, point);
+    else this.#behindPoint(digits, length, point);
   }
 
-  /** The digits of `#float`, between 1e-4 and 2^24 and with a fraction: never an exponent, always a point. */
-  #fraction(isNegative: boolean): void {
+  #withExponent(digits: Uint8Array, length: number, exponent: number): void {
     const { bytes } = this;
-    const { high, low, exponent } = this.#float;
-    if (isNegative) bytes[this.pos++] = 0x2d;
-    if (exponent < 0) {
-      bytes[this.pos++] = 0x30;
-      bytes[this.pos++] = 0x2e;
-      for (let i = exponent; i < -1; i++) bytes[this.pos++] = 0x30;
-    }
-    const first = this.pos;
-    writeDigits(bytes, first, high, 9);
-    writeDigits(bytes, first + 9, low, low === 0 ? 0 : 8);
-    let end = first + (low === 0 ? 9 : 17);
-    while (bytes[end - 1] === 0x30) end--;
-    this.pos = exponent < 0 ? end : this.#insertPoint(first + exponent + 1, end);
+    bytes[this.pos++] = digits[0] ?? ZERO;
+    if (length > 1) bytes[this.pos++] = POINT;
+    for (let i = 1; i < length; i++) bytes[this.pos++] = digits[i] ?? ZERO;
+    this.raw(`e${exponent}`);
   }
 
-  /** The value is no integer, so there are digits behind the point. */
-  #insertPoint(at: number, end: number): number {
-    this.bytes.copyWithin(at + 1, at, end);
-    this.bytes[at] = 0x2e;
-    return end + 1;
+  #withPoint(digits: Uint8Array, length: number, point: number): void {
+    const { bytes } = this;
+    for (let i = 0; i < point; i++) bytes[this.pos++] = i < length ? (digits[i] ?? ZERO) : ZERO;
+    bytes[this.pos++] = POINT;
+    if (point >= length) bytes[this.pos++] = ZERO;
+    for (let i = point; i < length; i++) bytes[this.pos++] = digits[i] ?? ZERO;
+  }
+
+  #behindPoint(digits: Uint8Array, length: number, point: number): void {
+    const { bytes } = this;
+    bytes[this.pos++] = ZERO;
+    bytes[this.pos++] = POINT;
+    for (let i = point; i < 0; i++) bytes[this.pos++] = ZERO;
+    for (let i = 0; i < length; i++) bytes[this.pos++] = digits[i] ?? ZERO;
   }
 
   #digits32(value: number): number {
@@ -264,29 +242,6 @@ export class JsonWriter {
     writeDigits(this.bytes, at, value - high * 1e9, 9);
     return at + 9;
   }
-}
-
-/** All pairs of digits, one after the other. */
-const PAIRS: Uint8Array = Uint8Array.from(
-  { length: 200 },
-  (_, i) => 0x30 + (i % 2 === 0 ? Math.floor(i / 20) : (i >> 1) % 10),
-);
-
-/** `value` below 10^8 with exactly eight digits. */
-function writeEight(bytes: Uint8Array, at: number, value: number): void {
-  const high = (value / 10_000) | 0;
-  const low = value - high * 10_000;
-  const first = (high / 100) | 0;
-  const third = (low / 100) | 0;
-  writePair(bytes, at, first);
-  writePair(bytes, at + 2, high - first * 100);
-  writePair(bytes, at + 4, third);
-  writePair(bytes, at + 6, low - third * 100);
-}
-
-function writePair(bytes: Uint8Array, at: number, value: number): void {
-  bytes[at] = PAIRS[2 * value] ?? 0;
-  bytes[at + 1] = PAIRS[2 * value + 1] ?? 0;
 }
 
 /** `value` below 2^31 with exactly `length` digits. */

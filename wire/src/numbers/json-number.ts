@@ -6,6 +6,7 @@
  */
 import { JSON_REASON, JsonSyntaxError } from "../json/error.ts";
 import { decodeUtf8 } from "../utf8.ts";
+import { readNormalPrecision } from "./normal-precision.ts";
 
 const MAX_EXACT_DIGITS = 15;
 /** Digits that are accumulated; further ones only change the exponent. */
@@ -13,8 +14,6 @@ const MAX_DIGITS = 19;
 /** Digits of the largest 64-bit integer. */
 const MAX_UINT64_DIGITS = 20;
 const MAX_EXACT_POWER = 22;
-/** Digits before the point of the largest double. */
-const MAX_DOUBLE_DIGITS = 309;
 const POWERS: Float64Array = Float64Array.from({ length: MAX_EXACT_POWER + 1 }, (_, i) => Number(`1e${i}`));
 const MIN_NORMAL_FLOAT = 2 ** -126;
 
@@ -98,6 +97,15 @@ export class JsonNumber {
     return this.negative ? -value : value;
   }
 
+  /** The double that RapidJSON reads, which beyond 15 digits or 10^22 need not be the nearest. */
+  toNormalPrecision(): number {
+    if (this.kind === "special") return this.#special;
+    if (this.#numDigits <= MAX_EXACT_DIGITS && Math.abs(this.#exponent) <= MAX_EXACT_POWER) {
+      return this.kind === "integer" && this.#digits === 0 ? 0 : this.toDouble();
+    }
+    return readNormalPrecision(this.#text()) ?? this.toDouble();
+  }
+
   /**
    * A double that rounds to the correct float. Up to 19 digits give an error of a few ulps, which matters only near the
    * middle of two floats. There, and for subnormal floats, the conversion is exact (the Bellerophon test, Clinger
@@ -105,6 +113,7 @@ export class JsonNumber {
    */
   toFloat(): number {
     const power = this.#exponent;
+    if (this.kind === "integer" && this.#digits === 0) return 0;
     if (this.kind === "special" || power < -MAX_EXACT_POWER || power > MAX_EXACT_POWER) return this.toDouble();
     const value = power < 0 ? this.#digits / (POWERS[-power] ?? 1) : this.#digits * (POWERS[power] ?? 1);
     if (this.#numDigits > MAX_EXACT_DIGITS) {
@@ -144,11 +153,8 @@ export class JsonNumber {
   /** Only a number with an exponent or hundreds of digits can be too big. */
   #refuseOverflow(): void {
     const magnitude = this.#exponent + Math.min(this.#numDigits, MAX_DIGITS);
-    if (magnitude <= 300 || this.#digits === 0) return;
-    // Its length alone decides: a number of a million digits is not converted.
-    if (magnitude > MAX_DOUBLE_DIGITS || !Number.isFinite(this.toDouble())) {
-      throw new JsonSyntaxError(JSON_REASON.tooBig, this.#start);
-    }
+    if (magnitude <= 280 && this.#exponent <= 280) return;
+    if (readNormalPrecision(this.#text()) === undefined) throw new JsonSyntaxError(JSON_REASON.tooBig, this.#start);
   }
 
   /** Leading zeros only change the exponent; digits behind MAX_DIGITS are ignored. */
@@ -191,20 +197,24 @@ export class JsonNumber {
     return at;
   }
 
-  /** NaN, Inf, Infinity: no JSON, but RapidJSON's kParseNanAndInfFlag. */
-  #readSpecial(at: number): void {
+  /** NaN, Inf, Infinity: no JSON, but RapidJSON's kParseNanAndInfFlag, which goes on behind the letters that it has taken. */
+  #readSpecial(first: number): void {
     this.kind = "special";
-    if (matches(this.#bytes, at, "NaN")) {
+    let at = first + commonLength(this.#bytes, first, "NaN");
+    if (at === first + 3) {
       this.#special = Number.NaN;
-      this.end = at + 3;
+      this.end = at;
       return;
     }
-    if (!matches(this.#bytes, at, "Inf")) throw new JsonSyntaxError(JSON_REASON.value, at);
+    const start = at;
+    at += commonLength(this.#bytes, start, "Inf");
+    if (at < start + 3) throw new JsonSyntaxError(JSON_REASON.value, at);
     this.#special = this.negative ? Number.NEGATIVE_INFINITY : Number.POSITIVE_INFINITY;
-    this.end = at + 3;
-    if (this.#bytes[this.end] !== 0x69) return;
-    if (!matches(this.#bytes, this.end, "inity")) throw new JsonSyntaxError(JSON_REASON.value, this.end);
-    this.end += 5;
+    this.end = at;
+    if (this.#bytes[at] !== 0x69) return;
+    at += commonLength(this.#bytes, at, "inity");
+    if (at < this.end + 5) throw new JsonSyntaxError(JSON_REASON.value, at);
+    this.end = at;
   }
 
   #slow(): number {
@@ -216,7 +226,9 @@ export class JsonNumber {
   }
 }
 
-function matches(bytes: Uint8Array, at: number, text: string): boolean {
-  for (let i = 0; i < text.length; i++) if (bytes[at + i] !== text.charCodeAt(i)) return false;
-  return true;
+/** Letters of `text` that stand at `at`. */
+function commonLength(bytes: Uint8Array, at: number, text: string): number {
+  let length = 0;
+  while (length < text.length && bytes[at + length] === text.charCodeAt(length)) length++;
+  return length;
 }
