@@ -1,7 +1,8 @@
 /**
  * Runs the test files given, or every one of the workspace, under node's test runner with TypeScript sources. Unit tests share
  * processes (test-processes.ts); `--alone` gives each file its own. The end names the files that failed and those that took longest;
- * the seconds of a whole run are in .cache/test-seconds.json.
+ * the seconds of a whole run are in .cache/test-seconds.json. `--cpu` shows the CPU seconds of each process with all that it starts,
+ * which other work on the machine hardly changes.
  */
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { availableParallelism, tmpdir } from "node:os";
@@ -11,6 +12,7 @@ import { run } from "node:test";
 import { spec, tap } from "node:test/reporters";
 import { pathToFileURL } from "node:url";
 import { parseArgs } from "node:util";
+import { cpuReport } from "./cpu-report.ts";
 import { planTestProcesses, type TestProcess } from "./test-processes.ts";
 
 const ROOTS = [
@@ -20,6 +22,7 @@ const ROOTS = [
   "server/kernels",
   "object-stores/src",
   "images/src",
+  "mcp/src",
   "retrieval/src",
   "onnx-tools/src",
   "offline/src",
@@ -61,6 +64,7 @@ const { values: flags, positionals: given } = parseArgs({
   allowPositionals: true,
   options: {
     alone: { type: "boolean", default: false },
+    cpu: { type: "boolean", default: false },
     /** For each process. */
     "timeout-seconds": { type: "string", default: DEFAULT_TIMEOUT_SECONDS },
   },
@@ -71,6 +75,8 @@ const read = files.map((path) => ({ path: relative(".", resolve(path)), source: 
 const processes = planTestProcesses(read, flags.alone ? 1 : MAX_FILES);
 const batchFolder = mkdtempSync(join(tmpdir(), "nereid-test-batches-"));
 process.once("exit", () => rmSync(batchFolder, { recursive: true, force: true }));
+const cpuFile = join(batchFolder, "cpu");
+if (flags.cpu) measureCpu();
 const filesByEntry = new Map(processes.map((one, i) => [entryOf(one, i), one]));
 const msByFile = new Map<string, number>();
 const failedFiles = new Set<string>();
@@ -90,9 +96,20 @@ for (const type of ["test:pass", "test:fail"] as const) {
 const report = events.compose(process.stdout.isTTY ? new spec() : tap);
 report.once("end", () => {
   if (given.length === 0) tellSlowest();
+  if (flags.cpu) tellCpu();
   tellFailed();
 });
 report.pipe(process.stdout, { end: false });
+
+function measureCpu(): void {
+  writeFileSync(cpuFile, "");
+  Object.assign(process.env, { NEREID_TEST_RUNNER: `${process.pid}`, NEREID_TEST_CPU_FILE: cpuFile });
+  process.execArgv.push("--import", import.meta.resolve("./loader/cpu-seconds.mjs"));
+}
+
+function tellCpu(): void {
+  for (const line of cpuReport(readFileSync(cpuFile, "utf8"), filesByEntry)) process.stdout.write(`# ${line}\n`);
+}
 
 /** A process that ended early is named by those of its files of which no test had ended. */
 function tellFailed(): void {

@@ -7,8 +7,11 @@ import { test } from "node:test";
 import { fileURLToPath } from "node:url";
 import type { CudaRunnerOptions } from "../../server/src/engine/cuda/create-runner.ts";
 import type { DecoderCudaRunner } from "../../server/src/engine/cuda/cuda-runner.ts";
+import { DEFAULT_ENGINE_CONFIG } from "../../server/src/engine/engine-config.ts";
+import { LlmEngine } from "../../server/src/engine/llm-engine.ts";
 import { ModelDrafter } from "../../server/src/engine/speculation/model-drafter.ts";
 import { engineOf, generateTokens, greedyRequest } from "../../server/src/engine/testing/generation.ts";
+import { HashGuides } from "../fakes/hash-guides.ts";
 import { hostCompiler } from "./compile-emulation.ts";
 import { EmulatedGpu } from "./emulated-gpu.ts";
 import { generateAdapted } from "./generate-adapted.ts";
@@ -82,7 +85,7 @@ test("an engine on an emulated GPU takes adapters by name and as tasks with thei
   assert.equal(numLoaded, 1);
 });
 
-test("an engine on an emulated GPU chooses with penalties and biases on the device as the engine does itself", {
+test("an engine on an emulated GPU chooses with penalties, biases and masks on the device as the engine does itself", {
   skip,
 }, async () => {
   const logitBias = Float32Array.from({ length: 256 }, (_, i) => (i % 7 === 0 ? 1.5 : 0));
@@ -94,6 +97,8 @@ test("an engine on an emulated GPU chooses with penalties and biases on the devi
     { logitBias },
     { ...sampled, logitBias, repetitionPenalty: 0.8, frequencyPenalty: -0.4 },
     { ...sampled, topPDecay: 0.9, topP: 0.95, presencePenalty: 0.5 },
+    { badWords: [Int32Array.of(7, 5), Int32Array.of(9)], noRepeatNgramSize: 2 },
+    { ...sampled, guide: { type: "json" as const, text: "abc" }, endIds: Int32Array.of(2), minTokens: 5 },
     {},
   ];
   const requests = rules.map((rule, i) => ({ ...greedyRequest([...(PROMPTS[i % 2] ?? []), 20 + i], 8), ...rule }));
@@ -102,8 +107,9 @@ test("an engine on an emulated GPU chooses with penalties and biases on the devi
   for (const hasTables of [true, false]) {
     const gpu = new EmulatedGpu(compiler);
     const runner = await openRunner(gpu, { maxSequences: 8, usesGraphs: true });
-    if (!hasTables) Object.assign(runner, { ruleTables: undefined });
-    const engine = engineOf(runner, { maxSequences: 8 });
+    if (!hasTables) Object.assign(runner, { ruleTables: undefined, chooseLate: undefined });
+    const guides = new HashGuides(runner.vocabSize);
+    const engine = new LlmEngine(runner, { ...DEFAULT_ENGINE_CONFIG, maxSequences: 8 }, undefined, { guides });
     answers.push(await generateTokens(engine, requests));
     launched.push(gpu.launched.get("token_counts") ?? 0);
     await engine.close();

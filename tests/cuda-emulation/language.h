@@ -5,6 +5,7 @@
 #define __device__
 #define __global__
 #define __forceinline__ inline
+#define __noinline__
 #define __shared__ static __attribute__((section("emulated_shared")))
 #define __align__(n) __attribute__((aligned(n)))
 #define __launch_bounds__(...)

@@ -11,12 +11,12 @@ typedef uint16_t u16;
 
 inline void griddepcontrol_wait() {}
 inline void griddepcontrol_launch_dependents() {}
-// Each look at the clock finds a second gone, so that who waits with patience loses it.
+// Each look at the clock finds a millisecond gone, so that who waits with patience loses it.
 // A thread that reads the clock lets others run.
-inline uint64_t globaltimer() {
-  static uint64_t nanoseconds = 0;
+inline uint64_t clock64() {
+  static uint64_t cycles = 0;
   emulated::let_others_run();
-  return nanoseconds += 1000000;
+  return cycles += 2000000;
 }
 inline void mov_u64(unsigned long long& to, uint64_t value) { to = value; }
 inline void st_release_sys_global_u32(u32* at, u32 value) { *at = value; }

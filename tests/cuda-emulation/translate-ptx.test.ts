@@ -18,7 +18,7 @@ const CASES: readonly (readonly [text: string, call: string])[] = [
     'asm volatile("ld.global.L1::no_allocate.u32 %0, [%1];" : "=r"(v) : "l"(p));',
     "ptx::ld_global_L1_no_allocate_u32(v, p);",
   ],
-  ['asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));', "ptx::mov_u64(now, ptx::globaltimer());"],
+  ['asm volatile("mov.u64 %0, %%clock64;" : "=l"(now));', "ptx::mov_u64(now, ptx::clock64());"],
   ['asm(\n"a.b "\n"%0;" : "=r"(x)); y', "ptx::a_b(x)\n\n; y"],
   ["plasma(1)", "plasma(1)"],
 ];
