@@ -15,6 +15,7 @@ import { cudaChecks as quantize } from "./quantize/quantize.cuda-check.ts";
 import { cudaChecks as ropeStore } from "./rope-store/rope-store.cuda-check.ts";
 import { cudaChecks as sample } from "./sample/sample.cuda-check.ts";
 import { cudaChecks as tokenCounts } from "./sample/token-counts.cuda-check.ts";
+import { cudaChecks as topLogProbs } from "./sample/top-log-probs.cuda-check.ts";
 import { cudaChecks as skinnyGemm } from "./skinny-gemm/skinny-gemm.cuda-check.ts";
 import type { CudaCheck } from "./testing/cuda-check.ts";
 import { cudaChecks as wgmmaGemm } from "./wgmma-gemm/wgmma-gemm.cuda-check.ts";
@@ -28,6 +29,7 @@ export const allCudaChecks: readonly CudaCheck[] = [
   ...fixedAttention,
   ...sample,
   ...tokenCounts,
+  ...topLogProbs,
   ...int4Linear,
   ...skinnyGemm,
   ...fusedLayer,

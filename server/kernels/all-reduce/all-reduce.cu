@@ -5,9 +5,7 @@
 // round between. Rounds are counted on the device for each block, so that a captured CUDA graph can be replayed.
 // Options: RANKS; ELEM_BF16 or ELEM_F32. Source: all-reduce of the NCCL user guide; flags by PTX ISA st.release and
 // ld.acquire at system scope (memory consistency model).
-#include "elem.cuh"
-
-#define TIMEOUT_NS 30000000000ull
+#include "wait-limit.cuh"
 
 __device__ __forceinline__ void tell(u32* flag, u32 round) {
   asm volatile("st.release.sys.global.u32 [%0], %1;" ::"l"(flag), "r"(round) : "memory");
@@ -19,18 +17,10 @@ __device__ __forceinline__ u32 told(const u32* flag) {
   return round;
 }
 
-__device__ __forceinline__ u64 nanoseconds() {
-  u64 now;
-  asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
-  return now;
-}
-
-// A missing rank would hang the GPU, so a timeout traps instead.
 __device__ __forceinline__ void wait_for(const u32* flag, u32 round) {
-  const u64 start = nanoseconds();
+  const u64 start = cycles();
   // Rounds wrap around after 2^32.
-  while ((int)(told(flag) - round) < 0)
-    if (nanoseconds() - start > TIMEOUT_NS) __trap();
+  while ((int)(told(flag) - round) < 0) trap_when_late(start);
 }
 
 // Bypasses this device's caches, which are not coherent with a peer's writes.

@@ -1,5 +1,5 @@
-// Activations of the MLP in f32. ACTIVATION: 0 SiLU, 1 GELU by tanh, 2 GELU by erf. Source: GELU (Hendrycks and Gimpel
-// 2016), SiLU as in SwiGLU (Shazeer 2020).
+// Activations of the MLP in f32. ACTIVATION: 0 SiLU, 1 GELU by tanh, 2 GELU by erf, 3 ReLU, 4 its square. Source: GELU
+// (Hendrycks and Gimpel 2016), SiLU as in SwiGLU (Shazeer 2020), squared ReLU of Primer (So et al. 2021).
 #pragma once
 #include "elem.cuh"
 
@@ -20,5 +20,7 @@ template <int activation>
 __device__ __forceinline__ float activate(float x) {
   if constexpr (activation == 0) return silu(x);
   if constexpr (activation == 1) return gelu_tanh(x);
+  if constexpr (activation == 3) return fmaxf(x, 0.f);
+  if constexpr (activation == 4) return fmaxf(x, 0.f) * fmaxf(x, 0.f);
   return gelu_erf(x);
 }

@@ -1,16 +1,7 @@
 // Barrier over all blocks of a grid that is co-resident: one block on each SM. Source: PTX ISA, red.release and
 // ld.acquire at gpu scope (memory consistency model); grid synchronization of the CUDA C++ Programming Guide.
 #pragma once
-#include "elem.cuh"
-
-// A missing block would hang the GPU, so a timeout traps instead.
-#define TIMEOUT_NS 30000000000ull
-
-__device__ __forceinline__ u64 nanoseconds() {
-  u64 now;
-  asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
-  return now;
-}
+#include "wait-limit.cuh"
 
 __device__ __forceinline__ u32 load_acquire(const u32* at) {
   u32 value;
@@ -30,9 +21,8 @@ __device__ __forceinline__ void grid_barrier(u32* arrived, int n) {
   if (threadIdx.x == 0) {
     if (blockIdx.x == 0 && n == 0) arrived[1] = arrived[2] = 0;
     grid_arrive(arrived + n);
-    const u64 start = nanoseconds();
-    while (load_acquire(arrived + n) < gridDim.x)
-      if (nanoseconds() - start > TIMEOUT_NS) __trap();
+    const u64 start = cycles();
+    while (load_acquire(arrived + n) < gridDim.x) trap_when_late(start);
     if (blockIdx.x == 0 && n == 1) arrived[0] = 0;
   }
   __syncthreads();

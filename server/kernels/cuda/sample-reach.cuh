@@ -51,7 +51,7 @@ struct Wanted {
   }
 };
 
-__device__ Cut find_cut(const Histogram& histogram, const Wanted& wanted, float* scratch /* [32] */,
+__device__ __noinline__ Cut find_cut(const Histogram& histogram, const Wanted& wanted, float* scratch /* [32] */,
                         u32* countScratch /* [32] */, Cut* shared) {
   const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
   const u32 count = histogram.counts[threadIdx.x];
@@ -156,7 +156,7 @@ __device__ __forceinline__ void add_to_bins(Histogram& histogram, int bin, u32 w
   atomicAdd(&histogram.low[bin], whole & ((1u << MASS_BITS) - 1));
 }
 
-__device__ void fill_histogram(const Row& row, float best, const Window& window, Histogram& histogram) {
+__device__ __noinline__ void fill_histogram(const Row& row, float best, const Window& window, Histogram& histogram) {
   histogram.counts[threadIdx.x] = 0;
   histogram.high[threadIdx.x] = 0;
   histogram.low[threadIdx.x] = 0;
@@ -202,7 +202,7 @@ __device__ __forceinline__ void bitonic_sort_descending(u64* keys, int size /* a
 }
 
 // Puts the tokens of bins [firstBin, lastBin] in order; gives their number. The list takes the place of the histogram.
-__device__ int list_bins(const Row& row, float best, const Window& window, int firstBin, int lastBin, List& list,
+__device__ __noinline__ int list_bins(const Row& row, float best, const Window& window, int firstBin, int lastBin, List& list,
                          int* numListed) {
   if (threadIdx.x == 0) *numListed = 0;
   __syncthreads();
@@ -255,7 +255,7 @@ __device__ __forceinline__ float warp_total(const float* weights, int n) {
 }
 
 // The last kept token of the bin that is cut: `wanted` is what that bin still has to give.
-__device__ void cut_in_bin(const Row& row, float best, const Wanted& wanted, float massBefore, Reach& reach, List& list,
+__device__ __noinline__ void cut_in_bin(const Row& row, float best, const Wanted& wanted, float massBefore, Reach& reach, List& list,
                            ReachShared& shared) {
   const int count = list_bins(row, best, reach.window, reach.bin, reach.bin, list, &shared.numListed);
   if (threadIdx.x < WARP) {
@@ -273,7 +273,7 @@ __device__ void cut_in_bin(const Row& row, float best, const Wanted& wanted, flo
 }
 
 // Rank key of the last kept token where all of them can be put in order.
-__device__ u64 listed_key(const Row& row, float best, const Wanted& wanted, Reach reach, List& list,
+__device__ __noinline__ u64 listed_key(const Row& row, float best, const Wanted& wanted, Reach reach, List& list,
                           ReachShared& shared) {
   const int count = list_bins(row, best, reach.window, 0, reach.bin, list, &shared.numListed);
   if (threadIdx.x < WARP) {
@@ -285,7 +285,7 @@ __device__ u64 listed_key(const Row& row, float best, const Wanted& wanted, Reac
 }
 
 // More tokens than can be put in order have nearly equal scores: all of their bin are kept.
-__device__ void keep_bin(const Row& row, float best, Reach& reach, ReachShared& shared) {
+__device__ __noinline__ void keep_bin(const Row& row, float best, Reach& reach, ReachShared& shared) {
   float lowest = PLUS_INFINITY;
   each_vector(row, threadIdx.x, THREADS, row.numVectors, [&](int v, float(&scores)[ELEM_VEC]) {
     score_vector(row, v, scores);
@@ -301,7 +301,7 @@ __device__ void keep_bin(const Row& row, float best, Reach& reach, ReachShared& 
 }
 
 // Looks closer at the bin that is cut until its tokens can be put in order, or a float tells no more apart.
-__device__ Reach find_reach(const Row& row, float best, float range, Wanted wanted, Scratch& scratch,
+__device__ __noinline__ Reach find_reach(const Row& row, float best, float range, Wanted wanted, Scratch& scratch,
                             ReachShared& shared) {
   Reach reach;
   const float width = fminf(fmaxf(range * 1.0001f, 1e-6f), MAX_DISTANCE);

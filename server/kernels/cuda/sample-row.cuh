@@ -28,6 +28,7 @@ struct Params {
   int isActive;                   // 0: a padded row
   int numBanned;
   int banned[MAX_BANNED]; // tokens that must not come
+  int numTop;             // most likely tokens to tell of
 };
 
 struct Row {
@@ -40,31 +41,77 @@ struct Row {
   Params params;
 };
 
-__device__ __forceinline__ float ruled(const Row& row, float score, int id) {
-  if (row.bias != nullptr) score += row.bias[id];
-  score *= row.params.inverseTemperature;
-  if (row.counts != nullptr) {
-    const u32 count = row.counts[id];
-    if (count != 0) {
-      score = score < 0.f ? score * row.params.repetitionPenalty : score / row.params.repetitionPenalty;
-      const float outputs = (float)(count & COUNT_OUTPUTS);
-      if (outputs > 0.f) score -= row.params.presencePenalty + row.params.frequencyPenalty * outputs;
+// Elements of the vector at token `first` that are no token or no number become minus infinity.
+__device__ __forceinline__ void keep_numbers(const Row& row, int first, float (&values)[ELEM_VEC]) {
+#pragma unroll
+  for (int i = 0; i < ELEM_VEC; i++)
+    if (first + i >= row.vocab || values[i] != values[i]) values[i] = MINUS_INFINITY;
+}
+
+// Entries of the table of counts for the tokens of one vector; zeros behind the vocabulary.
+__device__ __forceinline__ void load_counts(const Row& row, int first, u32 (&counts)[ELEM_VEC]) {
+  if (row.vocab % ELEM_VEC == 0) {
+    u32 pairs[ELEM_VEC / 2];
+#pragma unroll
+    for (int i = 0; i < ELEM_VEC / 4; i++) {
+      const uint2 four = *(const uint2*)(row.counts + first + 4 * i);
+      pairs[2 * i] = four.x, pairs[2 * i + 1] = four.y;
     }
+#pragma unroll
+    for (int i = 0; i < ELEM_VEC; i++) counts[i] = (pairs[i / 2] >> (16 * (i % 2))) & 0xffffu;
+    return;
   }
-  for (int i = 0; i < row.params.numBanned; i++)
-    if (row.params.banned[i] == id) score = MINUS_INFINITY;
-  if (row.mask != nullptr && ((row.mask[id >> 5] >> (id & 31)) & 1u) == 0) score = MINUS_INFINITY;
-  return score;
+#pragma unroll
+  for (int i = 0; i < ELEM_VEC; i++) counts[i] = first + i < row.vocab ? row.counts[first + i] : 0;
+}
+
+__device__ __forceinline__ float penalized(const Params& asked, float score, u32 count) {
+  if (count == 0) return score;
+  score = score < 0.f ? score * asked.repetitionPenalty : score / asked.repetitionPenalty;
+  const float outputs = (float)(count & COUNT_OUTPUTS);
+  return outputs > 0.f ? score - (asked.presencePenalty + asked.frequencyPenalty * outputs) : score;
+}
+
+// From the logits of one vector to its scores by all rules, for tokens of the vocabulary.
+__device__ __forceinline__ void rule_vector(const Row& row, int first, float (&scores)[ELEM_VEC]) {
+  const Params& asked = row.params;
+  if (row.bias != nullptr) {
+#pragma unroll
+    for (int i = 0; i < ELEM_VEC; i++)
+      if (first + i < row.vocab) scores[i] += row.bias[first + i];
+  }
+#pragma unroll
+  for (int i = 0; i < ELEM_VEC; i++) scores[i] *= asked.inverseTemperature;
+  if (row.counts != nullptr) {
+    u32 counts[ELEM_VEC];
+    load_counts(row, first, counts);
+#pragma unroll
+    for (int i = 0; i < ELEM_VEC; i++) scores[i] = penalized(asked, scores[i], counts[i]);
+  }
+#pragma unroll 1
+  for (int n = 0; n < asked.numBanned; n++) {
+    const int at = asked.banned[n] - first;
+#pragma unroll
+    for (int i = 0; i < ELEM_VEC; i++)
+      if (at == i) scores[i] = MINUS_INFINITY;
+  }
+  if (row.mask == nullptr) return;
+  const u32 allowed = row.mask[first >> 5] >> (first & 31);
+#pragma unroll
+  for (int i = 0; i < ELEM_VEC; i++)
+    if (((allowed >> i) & 1u) == 0) scores[i] = MINUS_INFINITY;
 }
 
 // From the logits of one vector to its scores; what is no token or no number is minus infinity.
 __device__ __forceinline__ void score_vector(const Row& row, int vector, float (&scores)[ELEM_VEC]) {
+  const int first = vector * ELEM_VEC;
+  if (row.hasRules) {
+    rule_vector(row, first, scores);
+  } else {
 #pragma unroll
-  for (int i = 0; i < ELEM_VEC; i++) {
-    const int id = vector * ELEM_VEC + i;
-    const float score = row.hasRules && id < row.vocab ? ruled(row, scores[i], id) : scores[i] * row.params.inverseTemperature;
-    scores[i] = id < row.vocab && score == score ? score : MINUS_INFINITY;
+    for (int i = 0; i < ELEM_VEC; i++) scores[i] *= row.params.inverseTemperature;
   }
+  keep_numbers(row, first, scores);
 }
 
 __device__ __forceinline__ void load_scores(const Row& row, int vector, float (&scores)[ELEM_VEC]) {

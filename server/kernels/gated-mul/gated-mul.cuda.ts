@@ -16,10 +16,16 @@ import {
 } from "../cuda/launch-args.ts";
 import { type QuantizedOutput, quantizeDefines, type SumScales, sumDefines } from "../cuda/quantized-output.ts";
 
-export type CudaActivation = "silu" | "gelu-tanh" | "gelu-erf";
+export type CudaActivation = "silu" | "gelu-tanh" | "gelu-erf" | "relu" | "relu2";
 
 /** Numbers that activation.cuh knows them by. */
-export const ACTIVATION_NUMBERS: Readonly<Record<CudaActivation, number>> = { silu: 0, "gelu-tanh": 1, "gelu-erf": 2 };
+export const ACTIVATION_NUMBERS: Readonly<Record<CudaActivation, number>> = {
+  silu: 0,
+  "gelu-tanh": 1,
+  "gelu-erf": 2,
+  relu: 3,
+  relu2: 4,
+};
 
 export interface GatedMulCudaArgs {
   readonly type: ElemType;

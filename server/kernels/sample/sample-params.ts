@@ -23,13 +23,38 @@ export interface SampleParams {
   readonly maskRow: number;
   /** Tokens that must not come, at most MAX_BANNED. */
   readonly banned: readonly number[];
+  /** Most likely tokens to tell of, at most MAX_TOP. */
+  readonly numTop: number;
 }
+
+/** Draws from the model's own distribution. */
+export const NEUTRAL_SAMPLE_PARAMS: SampleParams = {
+  temperature: 1,
+  isGreedy: false,
+  topK: 0,
+  topP: 1,
+  minP: 0,
+  seedLow: 0,
+  seedHigh: 0,
+  index: 0,
+  repetitionPenalty: 1,
+  presencePenalty: 0,
+  frequencyPenalty: 0,
+  countRow: -1,
+  biasRow: -1,
+  maskRow: -1,
+  banned: [],
+  numTop: 0,
+};
 
 /** Ends of a text that is too short, and forbidden words of one token. More of them are a mask. */
 export const MAX_BANNED = 8;
 
+/** Tokens that top-log-probs.cu tells of in one row. */
+export const MAX_TOP = 20;
+
 /** Bytes of one row's parameters. */
-export const SAMPLE_PARAMS_BYTES = 96;
+export const SAMPLE_PARAMS_BYTES = 100;
 
 /** In a row of the table of counts: the token stands in the prompt or the output; the lower bits count the output. */
 export const COUNT_SEEN = 0x8000;
@@ -61,4 +86,5 @@ export function writeSampleParams(view: DataView, row: number, params: SamplePar
   if (banned.length > MAX_BANNED) throw new Error(`sample: at most ${MAX_BANNED} banned tokens, got ${banned.length}`);
   view.setInt32(at + 60, banned.length, true);
   for (const [i, id] of banned.entries()) view.setInt32(at + 64 + 4 * i, id, true);
+  view.setInt32(at + 64 + 4 * MAX_BANNED, params.numTop, true);
 }

@@ -14,7 +14,7 @@ __device__ __forceinline__ float kept_weight(float score, int id, float best, u6
 }
 
 // A draw among the tokens down to `lastKey`, in the order of ids. Each warp has a stretch of the row.
-__device__ int draw_by_id(const Row& row, float best, u64 lastKey, float u, float* warpSums /* [32] */,
+__device__ __noinline__ int draw_by_id(const Row& row, float best, u64 lastKey, float u, float* warpSums /* [32] */,
                           int* chosen) {
   const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
   const float minP = row.params.minP;
@@ -82,7 +82,7 @@ __device__ int draw_by_id(const Row& row, float best, u64 lastKey, float u, floa
 }
 
 // A draw among the tokens within reach, in the order of falling scores.
-__device__ int draw_in_order(const Row& row, float best, const Reach& reach, float u, float wholeMass, List& list,
+__device__ __noinline__ int draw_in_order(const Row& row, float best, const Reach& reach, float u, float wholeMass, List& list,
                              ReachShared& shared, int* chosen) {
   const Params& asked = row.params;
   const bool limitsCount = asked.topK > 0 && asked.topK < row.vocab, limitsMass = asked.topP > 0.f && asked.topP < 1.f;
@@ -108,7 +108,7 @@ __device__ int draw_in_order(const Row& row, float best, const Reach& reach, flo
 }
 
 // A draw after top-k, top-p and min-p. `range` is the distance from the best score to the lowest.
-__device__ int draw(const Row& row, float best, float range, float wholeMass, Scratch& scratch, ReachShared& shared,
+__device__ __noinline__ int draw(const Row& row, float best, float range, float wholeMass, Scratch& scratch, ReachShared& shared,
                     int* chosen) {
   const Params& asked = row.params;
   const float u = uniform_at(asked.seedLow, asked.seedHigh, (u32)asked.index);
@@ -167,11 +167,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) sample(
   float bestScore = MINUS_INFINITY, worstScore = PLUS_INFINITY;
   int bestId = -1;
   each_vector(row, threadIdx.x, THREADS, row.numVectors, [&](int v, float(&values)[ELEM_VEC]) {
-#pragma unroll
-    for (int i = 0; i < ELEM_VEC; i++) {
-      const bool isNumber = v * ELEM_VEC + i < vocab && values[i] == values[i];
-      values[i] = isNumber ? values[i] : MINUS_INFINITY;
-    }
+    keep_numbers(row, v * ELEM_VEC, values);
     raw.add(values);
     score_vector(row, v, values);
 #pragma unroll

@@ -3,7 +3,8 @@
  * Source: sample.cu.
  */
 import type { DevicePointer, KernelStream } from "../../src/device/cuda/kernel-stream.ts";
-import { ELEM_VEC, type ElemType, elemDefines, expectCount, i32, ptr } from "../cuda/launch-args.ts";
+import { type ElemType, elemDefines, i32, ptr } from "../cuda/launch-args.ts";
+import { expectLogitRows } from "./logit-rows.ts";
 
 export interface SampleCudaArgs {
   /** Type of the logits. */
@@ -26,13 +27,7 @@ const THREADS = 1024;
 
 export function launchSample(stream: KernelStream, args: SampleCudaArgs): void {
   const { type, numRows, vocab, rowStride } = args;
-  expectCount("sample", "row", numRows);
-  expectCount("sample", "token", vocab);
-  if (rowStride < vocab || rowStride % ELEM_VEC[type] !== 0) {
-    throw new Error(
-      `sample: expected rows of a multiple of ${ELEM_VEC[type]} and at least ${vocab} logits, got ${rowStride}`,
-    );
-  }
+  expectLogitRows("sample", args);
   const kernel = stream.kernel({
     source: "sample/sample.cu",
     name: "sample",

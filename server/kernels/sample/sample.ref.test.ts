@@ -2,25 +2,15 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { uniformAt } from "../../src/engine/sample/random.ts";
 import { sampleRef, uniformRef } from "./sample.ref.ts";
-import { COUNT_SEEN, SAMPLE_PARAMS_BYTES, type SampleParams, writeSampleParams } from "./sample-params.ts";
+import {
+  COUNT_SEEN,
+  NEUTRAL_SAMPLE_PARAMS,
+  SAMPLE_PARAMS_BYTES,
+  type SampleParams,
+  writeSampleParams,
+} from "./sample-params.ts";
 
-const PARAMS: SampleParams = {
-  temperature: 1,
-  isGreedy: false,
-  topK: 0,
-  topP: 1,
-  minP: 0,
-  seedLow: 1,
-  seedHigh: 2,
-  index: 0,
-  repetitionPenalty: 1,
-  presencePenalty: 0,
-  frequencyPenalty: 0,
-  countRow: -1,
-  biasRow: -1,
-  maskRow: -1,
-  banned: [],
-};
+const PARAMS: SampleParams = { ...NEUTRAL_SAMPLE_PARAMS, seedLow: 1, seedHigh: 2 };
 
 test("uniformRef() gives the numbers that the engine draws by", () => {
   for (let i = 0; i < 100; i++) assert.equal(uniformRef(i * 77777, -i * 3, i), uniformAt(i * 77777, -i * 3, i));
