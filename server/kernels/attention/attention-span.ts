@@ -2,6 +2,8 @@
  * Decides how attention reads one sequence's blocks: as one range of the cache when they are contiguous, else slot by
  * slot. Pure numbers; it knows no device. Source: block tables of PagedAttention (Kwon et al. 2023).
  */
+import { numberToFp16 } from "../../src/core/fp16.ts";
+
 export interface AttentionSequence {
   readonly queryStart: number;
   readonly queryLength: number;
@@ -20,7 +22,10 @@ export interface AttentionSpan {
   /** Keys that are read: all of the sequence's, or those that the window of its first query reaches. */
   readonly numKeys: number;
   readonly keys: AttentionKeys;
-  /** [queryLength, numKeys] in half precision, 0 or minus infinity. Absent when every query sees every key. */
+  /**
+   * [queryLength, numKeys] in half precision: 0, or less by the distance of the key, or minus infinity. Absent when every
+   * query sees every key as it is.
+   */
   readonly mask?: Uint16Array;
 }
 
@@ -31,12 +36,14 @@ export interface AttentionOptions {
   readonly window?: number | undefined;
   /** Slot by slot, however the blocks lie: for results that must not depend on that. */
   readonly alwaysGathers?: boolean | undefined;
+  /** Masks hold minus this times the distance of each key (ALiBi). */
+  readonly distanceScale?: number | undefined;
 }
 
 export function planAttention(
   sequence: AttentionSequence,
   blockSize: number,
-  { window, alwaysGathers = false }: AttentionOptions = {},
+  { window, alwaysGathers = false, distanceScale }: AttentionOptions = {},
 ): AttentionSpan {
   const { queryStart, queryLength, contextLength } = sequence;
   const past = contextLength - queryLength;
@@ -46,7 +53,10 @@ export function planAttention(
     ? { kind: "gather", slots: slotsOf(sequence.blockTable, firstKey, contextLength, blockSize) }
     : planKeys(sequence, firstKey, blockSize);
   const span = { queryStart, queryLength, numKeys, keys };
-  return queryLength === 1 ? span : { ...span, mask: causalMask(queryLength, numKeys, window) };
+  if (queryLength === 1 && distanceScale === undefined) return span;
+  const mask = causalMask(queryLength, numKeys, window);
+  if (distanceScale !== undefined) addDistances(mask, queryLength, numKeys, distanceScale);
+  return { ...span, mask };
 }
 
 /** The slots of a sequence's tokens from `first` on, in order. */
@@ -71,6 +81,18 @@ function planKeys(
       return { kind: "gather", slots: slotsOf(blockTable, firstKey, contextLength, blockSize) };
   }
   return { kind: "range", firstSlot: first * blockSize + (firstKey % blockSize) };
+}
+
+/** Distances up to 2048 are exact in half precision. */
+function addDistances(mask: Uint16Array, queryLength: number, numKeys: number, scale: number): void {
+  const past = numKeys - queryLength;
+  const byDistance = Uint16Array.from({ length: numKeys }, (_, distance) => numberToFp16(-scale * distance));
+  for (let i = 0; i < queryLength; i++) {
+    for (let key = 0; key <= past + i; key++) {
+      const at = i * numKeys + key;
+      if (mask[at] === 0) mask[at] = byDistance[past + i - key] ?? 0;
+    }
+  }
 }
 
 /** Query i stands at key numKeys - queryLength + i and sees the keys up to itself, as far back as the window. */

@@ -19,6 +19,8 @@ export interface AttentionArgs {
   readonly q: CpuTensor;
   readonly keyCache: CpuTensor; // [numSlots, numKvHeads * headDim]
   readonly valueCache: CpuTensor; // [numSlots, numKvHeads * headDim]
+  /** Elements of a head of the value cache that are read, from the first on; absent: all. */
+  readonly valueDims?: number | undefined;
   /** They cover all tokens; the caller has checked that their slots are slots of the cache. */
   readonly spans: readonly RecordedSpan[];
   readonly numHeads: number;
@@ -27,6 +29,10 @@ export interface AttentionArgs {
   readonly scale: number;
   /** Scores s become cap * tanh(s / cap); undefined for none. */
   readonly softCap: number | undefined;
+  /** [numHeads]: a logit of each head that takes a share of its softmax; absent: none. */
+  readonly sinks?: CpuTensor | undefined;
+  /** The masks of the spans are distances, which each head multiplies by its slope (ALiBi, Press et al. 2022). */
+  readonly hasAlibi?: boolean | undefined;
 }
 
 export function recordSpans(graph: CpuGraph, spans: readonly AttentionSpan[]): RecordedSpan[] {
@@ -37,12 +43,12 @@ export function recordSpans(graph: CpuGraph, spans: readonly AttentionSpan[]): R
   }));
 }
 
-/** [numTokens, numHeads * headDim] */
+/** [numTokens, numHeads * headDim], or of `valueDims` in place of it */
 export function recordAttention(graph: CpuGraph, args: AttentionArgs): CpuTensor {
   checkArgs(args);
   const { base } = graph.ggml;
   const [numTokens = 0, , headDim = 0] = args.q.shape;
-  const width = args.numHeads * headDim;
+  const width = args.numHeads * (args.valueDims ?? headDim);
   const [only] = args.spans;
   if (only !== undefined && args.spans.length === 1) {
     const handle = base.reshape2d(graph.claim(), recordSpan(graph, args, only), width, numTokens);
@@ -60,6 +66,9 @@ export function recordAttention(graph: CpuGraph, args: AttentionArgs): CpuTensor
 
 /** Tensors that one span adds to the graph in one layer, at most; for sizing the graph. */
 export const ATTENTION_TENSORS_PER_SPAN = 8;
+
+/** The slope of head h of n is 2^(-8 (h + 1) / n), with ggml's rule where n is no power of two. */
+const MAX_ALIBI_BIAS = 8;
 
 function recordSpan(graph: CpuGraph, args: AttentionArgs, { span, slots, mask }: RecordedSpan): bigint {
   const { q, numHeads, scale, softCap } = args;
@@ -79,8 +88,15 @@ function recordSpan(graph: CpuGraph, args: AttentionArgs, { span, slots, mask }:
     offset,
   );
   const keys = recordKeys(graph, args, args.keyCache, span, slots);
-  const values = recordKeys(graph, args, args.valueCache, span, slots);
-  return base.flashAttention(graph.claim(), queries, keys, values, mask?.handle ?? null, scale, 0, softCap ?? 0);
+  const values = recordKeys(graph, args, args.valueCache, span, slots, args.valueDims);
+  const maxBias = args.hasAlibi === true ? MAX_ALIBI_BIAS : 0;
+  const { sinks } = args;
+  const attended = base.flashAttention(
+    ...([graph.claim(), queries, keys, values, mask?.handle ?? null] as const),
+    ...([scale, maxBias, softCap ?? 0] as const),
+  );
+  if (sinks !== undefined) base.addSinks(attended, sinks.handle);
+  return attended;
 }
 
 function recordKeys(
@@ -89,6 +105,7 @@ function recordKeys(
   cache: CpuTensor,
   { keys, numKeys }: AttentionSpan,
   slots: CpuTensor | undefined,
+  dims?: number,
 ): bigint {
   const { base } = graph.ggml;
   const width = cache.shape[1] ?? 0;
@@ -99,10 +116,12 @@ function recordKeys(
   const rowBytes = width * elementBytes;
   const offset = keys.kind === "range" ? keys.firstSlot * rowBytes : 0;
   const source = gathered ?? cache.handle;
-  return base.view3d(graph.claim(), source, headDim, numKeys, numKvHeads, rowBytes, headDim * elementBytes, offset);
+  const headBytes = headDim * elementBytes;
+  return base.view3d(graph.claim(), source, dims ?? headDim, numKeys, numKvHeads, rowBytes, headBytes, offset);
 }
 
-function checkArgs({ q, keyCache, valueCache, spans, numHeads, numKvHeads }: AttentionArgs): void {
+function checkArgs({ q, keyCache, valueCache, spans, numHeads, numKvHeads, sinks }: AttentionArgs): void {
+  if (sinks !== undefined) expectTensor("attention sinks", sinks, ["f32"], [numHeads]);
   expectTensor("attention q", q, ["f32"], [-1, -1, -1]);
   const [numTokens = 0, headsPerRow = 0, headDim = 0] = q.shape;
   const width = numKvHeads * headDim;

@@ -11,10 +11,11 @@ export interface ExpertLinearArgs {
   readonly weight: CpuTensor; // [numExperts, outputs, inputs]
   /** [numTokens, numChosen]; the caller vouches that each is an expert, for ggml aborts on others. */
   readonly ids: CpuTensor;
+  readonly bias?: CpuTensor | undefined; // [numExperts, outputs]
 }
 
 /** [numTokens * numChosen, outputs] */
-export function recordExpertLinear(graph: CpuGraph, { x, weight, ids }: ExpertLinearArgs): CpuTensor {
+export function recordExpertLinear(graph: CpuGraph, { x, weight, ids, bias }: ExpertLinearArgs): CpuTensor {
   expectTensor("expertLinear ids", ids, ["i32"], [-1, -1]);
   const [numTokens = 0, numChosen = 0] = ids.shape;
   expectTensor("expertLinear x", x, ["f32"], [-1, -1]);
@@ -25,7 +26,11 @@ export function recordExpertLinear(graph: CpuGraph, { x, weight, ids }: ExpertLi
     throw new Error(`expertLinear x: ${numRows} rows for ${numTokens} tokens of ${numChosen} experts`);
   const { base } = graph.ggml;
   const rows = base.reshape3d(graph.claim(), x.handle, inputs, numRows / numTokens, numTokens);
-  const product = base.mulMatId(graph.claim(), weight.handle, rows, ids.handle);
+  let product = base.mulMatId(graph.claim(), weight.handle, rows, ids.handle);
+  if (bias !== undefined) {
+    expectTensor("expertLinear bias", bias, ["f32"], [weight.shape[0] ?? 0, outputs]);
+    product = base.addId(graph.claim(), product, bias.handle, ids.handle);
+  }
   const flat = base.reshape2d(graph.claim(), product, outputs, numTokens * numChosen);
   return { handle: flat, type: "f32", shape: [numTokens * numChosen, outputs] };
 }

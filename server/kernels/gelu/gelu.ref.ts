@@ -10,12 +10,14 @@ export function geluOf(x: number, form: GeluForm): number {
   return 0.5 * x * (1 + Math.tanh(Math.sqrt(2 / Math.PI) * (x + 0.044715 * x ** 3)));
 }
 
-/** The integral by Simpson's rule: slow, and right to more digits than f32 has. */
+/** By its series, whose terms are all of one sign: right to the digits of a double. Source: Abramowitz and Stegun, 7.1.6. */
 function erf(x: number): number {
   if (Math.abs(x) > 6) return Math.sign(x);
-  const numSteps = 400;
-  const width = x / numSteps;
-  let sum = 1 + Math.exp(-x * x);
-  for (let i = 1; i < numSteps; i++) sum += (i % 2 === 0 ? 2 : 4) * Math.exp(-((i * width) ** 2));
-  return (2 / Math.sqrt(Math.PI)) * (width / 3) * sum;
+  let term = x;
+  let sum = x;
+  for (let n = 1; Math.abs(term) > Math.abs(sum) * Number.EPSILON; n++) {
+    term *= (2 * x * x) / (2 * n + 1);
+    sum += term;
+  }
+  return (2 / Math.sqrt(Math.PI)) * Math.exp(-x * x) * sum;
 }

@@ -10,10 +10,12 @@ export interface RmsNormHeadsArgs {
   readonly x: CpuTensor; // [numTokens, rowWidth], rowWidth >= numHeads * headDim
   readonly weight: CpuTensor; // [numHeads, headDim]
   readonly epsilon: number;
+  /** "layer" subtracts the mean too. Absent: "rms". */
+  readonly kind?: "rms" | "layer" | undefined;
 }
 
 /** [numTokens, numHeads * headDim] */
-export function recordRmsNormHeads(graph: CpuGraph, { x, weight, epsilon }: RmsNormHeadsArgs): CpuTensor {
+export function recordRmsNormHeads(graph: CpuGraph, { x, weight, epsilon, kind }: RmsNormHeadsArgs): CpuTensor {
   expectTensor("rmsNormHeads x", x, ["f32"], [-1, -1]);
   expectTensor("rmsNormHeads weight", weight, ["f32"], [-1, -1]);
   const [numTokens = 0, rowWidth = 0] = x.shape;
@@ -22,7 +24,8 @@ export function recordRmsNormHeads(graph: CpuGraph, { x, weight, epsilon }: RmsN
     throw new Error(`rmsNormHeads: ${numHeads} heads of ${headDim} exceed rows of ${rowWidth}`);
   const { base } = graph.ggml;
   const heads = base.view3d(graph.claim(), x.handle, headDim, numHeads, numTokens, headDim * 4, rowWidth * 4, 0);
-  const normed = base.rmsNorm(graph.claim(), heads, epsilon);
+  const normed =
+    kind === "layer" ? base.norm(graph.claim(), heads, epsilon) : base.rmsNorm(graph.claim(), heads, epsilon);
   const handle = base.mul(graph.claim(), normed, weight.handle);
   return { handle, type: "f32", shape: [numTokens, numHeads * headDim] };
 }

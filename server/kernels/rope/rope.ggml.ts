@@ -1,5 +1,5 @@
 /**
- * RoPE on the first `numHeads` heads of each row, in the "half" (NeoX) layout. Queries and keys are adjacent in the
+ * RoPE on the first `numHeads` heads of each row, in the "half" (NeoX) or the interleaved (GPT-J) layout. Queries and keys are adjacent in the
  * rows of one projection, so one node rotates both. In multimodal RoPE the frequencies are divided between several
  * positions of a token, and each rotates by its own. Bound by bytes. Source: RoPE (Su et al. 2021), Qwen2-VL (Wang et
  * al. 2024); ggml.h, ggml_rope_ext and ggml_rope_multi.
@@ -16,6 +16,8 @@ export interface RopeArgs {
   readonly headDim: number;
   /** Elements of a head that rotate, from its first on; the others are copied. */
   readonly numDims: number;
+  /** Element 2i rotates with 2i + 1 (GPT-J); absent: i with i + numDims / 2. */
+  readonly isInterleaved?: boolean | undefined;
   readonly theta: number;
   readonly frequencyFactors?: CpuTensor | undefined; // [numDims / 2], each divides its frequency
   /** Multiplies what has rotated. */
@@ -24,6 +26,8 @@ export interface RopeArgs {
 
 /** ggml's name for the layout in which element i rotates with element i + numDims / 2. */
 const MODE_NEOX = 2;
+/** The layout in which element 2i rotates with element 2i + 1. */
+const MODE_INTERLEAVED = 0;
 /** The same with four positions a token. */
 const MODE_SECTIONS = 8;
 /** The fourth is for models that nobody serves here. */
@@ -50,11 +54,12 @@ export function recordRope(graph: CpuGraph, args: RopeArgs): CpuTensor {
   const { base } = graph.ggml;
   const heads = base.view3d(graph.claim(), x.handle, headDim, numHeads, numTokens, headDim * 4, rowWidth * 4, 0);
   const factors = frequencyFactors?.handle ?? null;
+  const mode = args.isInterleaved === true ? MODE_INTERLEAVED : MODE_NEOX;
   // The other zeros and ones after `theta` switch ggml's own YaRN off: `frequencyFactors` holds what it would do.
   const rest = [0, theta, 1, 0, magnitude, 0, 0] as const;
   const handle =
     sections === undefined
-      ? base.ropeExt(graph.claim(), heads, positions.handle, factors, numDims, MODE_NEOX, ...rest)
+      ? base.ropeExt(graph.claim(), heads, positions.handle, factors, numDims, mode, ...rest)
       : base.ropeMulti(
           graph.claim(),
           heads,
