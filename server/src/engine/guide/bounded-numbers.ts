@@ -10,7 +10,6 @@ export interface SchemaParts {
   readonly schema: unknown;
   /** Puts the ranges into the EBNF of the schema. */
   complete(ebnf: string): string;
-  readonly hasRanges: boolean;
 }
 
 /** Members that hold a schema, a list of them, or an object of them. */
@@ -26,7 +25,7 @@ const OTHER_RULES = ["enum", "const", "$ref", ...INNER_LISTS];
 export function withoutBoundedNumbers(schema: unknown): SchemaParts {
   const ranges: string[] = [];
   const changed = replaceIn(schema, ranges);
-  return { schema: changed, hasRanges: ranges.length > 0, complete: (ebnf) => complete(ebnf, ranges) };
+  return { schema: changed, complete: (ebnf) => complete(ebnf, ranges) };
 }
 
 function replaceIn(schema: unknown, ranges: string[]): unknown {

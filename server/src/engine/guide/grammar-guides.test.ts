@@ -61,6 +61,28 @@ const TAG = JSON.stringify({
   },
 });
 
+const INTEGER = { type: "integer" };
+
+/** Separators of what repeats. */
+const REPEATED: readonly (readonly [schema: object, good: string[], bad: string[]])[] = [
+  [
+    { type: "object", additionalProperties: INTEGER },
+    ["{}", '{"a": 1}', '{"a": 1, "b": 2 , "c":3}'],
+    ['{"a": 1"b": 2}', '{"a": 1 "b": 2}', '{"a": 1,}', '{"a": 1,, "b": 2}'],
+  ],
+  [{ type: "array", items: INTEGER }, ["[]", "[1 , 2,3]"], ["[1 2]", "[1,]", "[,1]"]],
+  [
+    { type: "array", items: { type: "object", additionalProperties: INTEGER }, maxItems: 2 },
+    ['[{"a": 1, "b": 2}, {}]'],
+    ['[{"a": 1"b": 2}]', '[{"a": 1}{}]'],
+  ],
+  [
+    { type: "object", properties: { a: INTEGER, b: INTEGER }, additionalProperties: INTEGER },
+    ['{"a": 1, "b": 2, "c": 3}', '{"b": 2}'],
+    ['{"a": 1"b": 2}', '{"b": 2"c": 3}'],
+  ],
+];
+
 const RANGES: readonly (readonly [schema: object, good: string[], bad: string[]])[] = [
   [{ type: "integer", minimum: 3 }, ["3", "9", "10", "20", "123456"], ["1", "2", "0", "-3"]],
   [{ type: "integer", minimum: -3 }, ["-3", "-1", "0", "7", "100"], ["-", "-4"]],
@@ -92,7 +114,7 @@ test("open() allows what fits the guide and nothing else", async (t) => {
       ["no call", 'first <f>{"a":1}</f>', '<f>{"a":1}</f>'],
       ['<f>{"a":"x"}</f>', "<f>{}</f>", `<f>{${" ".repeat(17)}"a":1}</f>`],
     ],
-    ...RANGES.map(([bounds, good, bad]): [Guide, string[], string[]] => [
+    ...[...RANGES, ...REPEATED].map(([bounds, good, bad]): [Guide, string[], string[]] => [
       { type: "json_schema", text: JSON.stringify(bounds) },
       good,
       bad,
@@ -161,7 +183,7 @@ test("accept() gives up a text with an ambiguous guide, and no other", async (t)
   const a = (await loadTokenizer(MODEL)).encode("a", { addSpecialTokens: false })[0] ?? 0;
   const other = await guides.open({ type: "regex", text: "a+" }, END_IDS);
   const session = await guides.open(
-    { type: "ebnf_grammar", text: 'root ::= s\ns ::= "a" s s | "a" s | s s | "a" | ""' },
+    { type: "ebnf_grammar", text: 'root ::= ([ab]{0,40} ([ab]{0,40} "a"){0,40}){0,40}' },
     END_IDS,
   );
   for (let i = 0; i < 1000 && session.failure === undefined; i++) {

@@ -1,158 +1,124 @@
 /**
- * Guided decoding in two processes. The first compiles each new grammar and can be killed at any time, so a wrong or
- * slow grammar costs only that process. The second compiles the accepted ones again and makes all masks while the
- * device computes. Verdicts are remembered, so a bad grammar is compiled once.
+ * Guided decoding. The grammar library turns a guide into EBNF in a process of its own, which can be killed at any time.
+ * Threads make masks from that while the device computes. Results are remembered: a bad guide is tried once.
  */
 import { invalidArgument, ServerError } from "../../core/server-error.ts";
 import type { Guide } from "../request/generate.ts";
-import type { GrammarAnswer, GrammarWorkerData } from "./grammar-messages.ts";
 import { GrammarProcess, GrammarTimeout } from "./grammar-process.ts";
+import { type GrammarSource, sourceBytes } from "./grammar-source.ts";
 import { type Grammar, grammarOf } from "./guide-grammar.ts";
 import type { GuideSession, Guides } from "./guides.ts";
+import type { MaskThreadData } from "./mask-messages.ts";
+import { CompileLimitError } from "./mask-session.ts";
+import { MaskThreads } from "./mask-threads.ts";
 
 /** Time that a client's guide may take to compile. */
 const COMPILE_LIMIT_MS = 1000;
-/** For a process that also has the masks of others to make. */
-const MASK_LIMIT_MS = 5000;
-/**
- * Processor time for one mask; usual ones take a tenth of a millisecond. Texts with many readings make each mask slower
- * than the last, and every step waits for the masks of its sequences.
- */
-const MAX_MASK_MS = 100;
-/** Guides whose verdict is remembered. */
+/** Guides that are remembered, and their bytes. */
 const MAX_VERDICTS = 256;
+const MAX_VERDICT_BYTES = 64 * 1024 * 1024;
+
+type Verdict = GrammarSource | ServerError;
 
 export class GrammarGuides implements Guides {
-  readonly #data: GrammarWorkerData;
-  #trials: GrammarProcess | undefined;
-  #masks: GrammarProcess | undefined;
-  /** By guide: undefined = it compiles. Least recently used first. */
-  readonly #verdicts = new Map<string, ServerError | undefined>();
-  /** Trials run one after the other, so that each has its full time. */
+  readonly #threads: MaskThreads;
+  #process: GrammarProcess | undefined;
+  /** By guide; least recently used first. */
+  readonly #verdicts = new Map<string, Verdict>();
+  #verdictBytes = 0;
+  /** Guides are converted one after the other, so that each has its full time. */
   #lastTrial: Promise<unknown> = Promise.resolve();
-  #nextSession = 1;
   #isClosed = false;
 
-  constructor(data: GrammarWorkerData) {
-    this.#data = data;
+  constructor(data: Omit<MaskThreadData, "current">) {
+    this.#threads = new MaskThreads(data);
   }
 
   async open(guide: Guide, endIds: Int32Array): Promise<GuideSession> {
     const grammar = grammarOf(guide);
     const key = JSON.stringify(grammar);
-    if (!this.#verdicts.has(key)) {
-      const trial = this.#lastTrial.then(() => this.#judge(key, grammar, endIds));
-      this.#lastTrial = trial.catch(() => undefined);
-      await trial;
+    const source = await this.#sourceOf(key, grammar);
+    try {
+      return await this.#threads.open({ grammar, source, endIds: [...endIds] });
+    } catch (error) {
+      if (error instanceof ServerError) throw error;
+      if (!(error instanceof CompileLimitError)) throw failed(error);
+      const refused = tooSlow();
+      this.#remember(key, refused);
+      throw refused;
     }
-    const verdict = this.#verdicts.get(key);
-    this.#remember(key, verdict);
-    if (verdict !== undefined) throw verdict;
-    return this.#begin(grammar, endIds);
   }
 
   async close(): Promise<void> {
     this.#isClosed = true;
-    const error = new ServerError("unavailable", "the engine is closed");
-    this.#trials?.end(error);
-    this.#masks?.end(error);
+    const error = closed();
+    this.#process?.end(error);
+    this.#threads.close(error);
   }
 
-  async #judge(key: string, grammar: Grammar, endIds: Int32Array): Promise<void> {
-    if (this.#verdicts.has(key)) return; // a request just before had the same guide
-    if (this.#isClosed) throw new ServerError("unavailable", "the engine is closed");
-    if (this.#trials === undefined || this.#trials.hasEnded) {
-      this.#trials = new GrammarProcess(this.#data, COMPILE_LIMIT_MS);
+  async #sourceOf(key: string, grammar: Grammar): Promise<GrammarSource> {
+    if (!this.#verdicts.has(key)) {
+      const trial = this.#lastTrial.then(() => this.#judge(key, grammar));
+      this.#lastTrial = trial.catch(() => undefined);
+      await trial;
     }
+    const verdict = this.#verdicts.get(key) ?? closed();
+    this.#remember(key, verdict);
+    if (verdict instanceof ServerError) throw verdict;
+    return verdict;
+  }
+
+  async #judge(key: string, grammar: Grammar): Promise<void> {
+    if (this.#verdicts.has(key)) return; // a request just before had the same guide
+    if (this.#isClosed) throw closed();
+    if (this.#process === undefined || this.#process.hasEnded) this.#process = new GrammarProcess(COMPILE_LIMIT_MS);
     try {
-      await this.#trials.run({ op: "try", grammar, endIds: [...endIds] });
-      this.#remember(key, undefined);
+      const { source } = await this.#process.run(grammar);
+      if (source === undefined) throw new Error("the grammar process gave no grammar");
+      this.#remember(key, source);
     } catch (error) {
       if (error instanceof ServerError) throw error;
       this.#remember(key, refusal(error));
     }
   }
 
-  #remember(key: string, verdict: ServerError | undefined): void {
-    this.#verdicts.delete(key);
+  #remember(key: string, verdict: Verdict): void {
+    this.#forget(key);
     this.#verdicts.set(key, verdict);
-    const [oldest] = this.#verdicts.keys();
-    if (this.#verdicts.size > MAX_VERDICTS && oldest !== undefined) this.#verdicts.delete(oldest);
-  }
-
-  async #begin(grammar: Grammar, endIds: Int32Array): Promise<GuideSession> {
-    if (this.#masks === undefined || this.#masks.hasEnded) this.#masks = new GrammarProcess(this.#data, MASK_LIMIT_MS);
-    const session = new GrammarSession(this.#masks, this.#nextSession++, this.#data.vocabSize);
-    try {
-      await session.begin(grammar, endIds);
-    } catch (cause) {
-      const message = cause instanceof Error ? cause.message : String(cause);
-      throw new ServerError("internal", `guided decoding failed: ${message}`, { cause });
+    this.#verdictBytes += bytesOf(key, verdict);
+    for (const [oldest] of this.#verdicts) {
+      if (this.#verdicts.size <= MAX_VERDICTS && this.#verdictBytes <= MAX_VERDICT_BYTES) return;
+      if (oldest !== key) this.#forget(oldest);
     }
-    return session;
+  }
+
+  #forget(key: string): void {
+    const verdict = this.#verdicts.get(key);
+    if (verdict === undefined) return;
+    this.#verdicts.delete(key);
+    this.#verdictBytes -= bytesOf(key, verdict);
   }
 }
 
-class GrammarSession implements GuideSession {
-  readonly mask: Int32Array;
-  readonly #process: GrammarProcess;
-  readonly #id: number;
-  #pending: Promise<void> | undefined;
-  #failure: Error | undefined;
-
-  constructor(grammars: GrammarProcess, id: number, vocabSize: number) {
-    this.#process = grammars;
-    this.#id = id;
-    this.mask = new Int32Array(Math.ceil(vocabSize / 32));
-  }
-
-  get pending(): Promise<void> | undefined {
-    return this.#pending;
-  }
-
-  get failure(): Error | undefined {
-    return this.#failure;
-  }
-
-  async begin(grammar: Grammar, endIds: Int32Array): Promise<void> {
-    this.#take(await this.#process.run({ op: "open", session: this.#id, grammar, endIds: [...endIds] }));
-  }
-
-  accept(token: number): void {
-    this.#pending = this.#process.run({ op: "accept", session: this.#id, token }).then(
-      (answer) => {
-        this.#pending = undefined;
-        this.#take(answer);
-        if ((answer.maskMs ?? 0) > MAX_MASK_MS) this.#failure = ambiguous(answer.maskMs ?? 0);
-      },
-      (error: Error) => {
-        this.#pending = undefined;
-        this.#failure = error;
-      },
-    );
-  }
-
-  /** Bits beyond the library's mask stay 0: those tokens are not in the tokenizer. */
-  #take({ mask }: GrammarAnswer): void {
-    if (mask !== undefined) this.mask.set(mask.subarray(0, this.mask.length));
-  }
-
-  close(): void {
-    this.#process.run({ op: "close", session: this.#id }).catch(() => undefined); // a process that ended has forgotten it
-  }
+function bytesOf(key: string, verdict: Verdict): number {
+  return 2 * key.length + (verdict instanceof ServerError ? 0 : sourceBytes(verdict));
 }
 
-function ambiguous(maskMs: number): ServerError {
-  return invalidArgument(
-    `the guide is ambiguous: one token took ${Math.round(maskMs)} ms to prepare, at most ` +
-      `${MAX_MASK_MS} ms are allowed; make it less ambiguous`,
-  );
+function closed(): ServerError {
+  return new ServerError("unavailable", "the engine is closed");
+}
+
+function tooSlow(): ServerError {
+  return invalidArgument(`the guide takes more than ${COMPILE_LIMIT_MS / 1000} s to compile: make it simpler`);
+}
+
+function failed(cause: unknown): ServerError {
+  const message = cause instanceof Error ? cause.message : String(cause);
+  return new ServerError("internal", `guided decoding failed: ${message}`, { cause });
 }
 
 function refusal(error: unknown): ServerError {
-  if (error instanceof GrammarTimeout) {
-    return invalidArgument(`the guide takes more than ${COMPILE_LIMIT_MS / 1000} s to compile: make it simpler`);
-  }
+  if (error instanceof GrammarTimeout) return tooSlow();
   const message = error instanceof Error ? error.message : String(error);
   return invalidArgument(`the guide cannot be compiled: ${message}`);
 }

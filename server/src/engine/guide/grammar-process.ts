@@ -1,15 +1,16 @@
 /**
- * A grammar worker from the outside: a process, so that it can be ended at any moment and takes its memory along. Every
- * job has a limit of CPU time; one that fails or takes more ends the process.
+ * The grammar library from the outside: a process, so that it can be ended at any moment and takes its memory along. Every
+ * guide has a limit of CPU time; one that fails or takes more ends the process.
  */
 import { readFileSync } from "node:fs";
 import process from "node:process";
 import { fileURLToPath } from "node:url";
 import { inheritedFlags } from "../../child-process/inherited-flags.ts";
 import { endText, SupervisedProcess } from "../../child-process/supervised-process.ts";
-import type { GrammarAnswer, GrammarJob, GrammarRequest, GrammarWorkerData } from "./grammar-messages.ts";
+import type { GrammarAnswer, GrammarRequest } from "./grammar-messages.ts";
+import type { Grammar } from "./guide-grammar.ts";
 
-/** Reading the vocabulary of a large tokenizer takes half a second. */
+/** Compiling the library takes a third of a second. */
 const START_LIMIT_MS = 30_000;
 /** How much longer than its CPU time a job may take on a busy machine. */
 const MAX_WALL_FACTOR = 10;
@@ -33,13 +34,13 @@ export class GrammarProcess {
   #nextId = 1;
   #ended: Error | undefined;
 
-  constructor(data: GrammarWorkerData, limitMs: number) {
+  constructor(limitMs: number) {
     this.#limitMs = limitMs;
     const extension = import.meta.url.endsWith(".ts") ? "ts" : "js";
     const entry = fileURLToPath(new URL(`./grammar-worker.${extension}`, import.meta.url));
     const launch = {
       command: process.execPath,
-      args: [...inheritedFlags(process.execArgv), entry, JSON.stringify(data)],
+      args: [...inheritedFlags(process.execArgv), entry],
       environment: process.env,
       channels: ["ipc"],
     } as const;
@@ -55,12 +56,12 @@ export class GrammarProcess {
     return this.#ended !== undefined;
   }
 
-  async run(job: GrammarJob): Promise<GrammarAnswer> {
+  async run(grammar: Grammar): Promise<GrammarAnswer> {
     await this.#ready;
     if (this.#ended !== undefined) throw this.#ended;
     const id = this.#nextId++;
     const done = this.#wait(id, this.#limitMs);
-    this.#child.send({ id, job } satisfies GrammarRequest);
+    this.#child.send({ id, grammar } satisfies GrammarRequest);
     return done;
   }
 

@@ -20,5 +20,7 @@ export interface GuideSession {
   readonly failure: Error | undefined;
   /** Moves on by a token that the mask allowed. */
   accept(token: number): void;
+  /** Takes the last accepted tokens back: draft tokens that the model did not choose. At most 256. */
+  rollback?(numTokens: number): void;
   close(): void;
 }

@@ -6,60 +6,27 @@ import { readFileSync } from "node:fs";
 import Module, { createRequire } from "node:module";
 
 export interface XGrammar {
-  readonly TokenizerInfo: {
-    createTokenizerInfo(
-      vocabulary: readonly string[],
-      vocabularyType: "byte_level" | "byte_fallback" | "raw",
-      prependSpace: boolean,
-      vocabularySize: number,
-      stopTokenIds: readonly number[],
-    ): Promise<unknown>;
-  };
   readonly Grammar: {
-    /** As `compileJSONSchema`. */
-    fromJSONSchema(
+    builtinJSONGrammar(): Promise<XGrammarText>;
+    fromEBNF(ebnf: string): Promise<XGrammarText>;
+    fromStructuralTag(tag: unknown): Promise<XGrammarText>;
+  };
+  readonly Testings: {
+    /** Without an indent and separators of its own; `isStrict` allows no properties beside those of the schema. */
+    _jsonSchemaToEBNF(
       schema: string,
       isAnyWhitespaceAllowed: boolean,
       indent: undefined,
       separators: undefined,
       isStrict: boolean,
       maxWhitespace: number,
-    ): Promise<XGrammarText>;
+    ): Promise<string>;
   };
-  readonly GrammarCompiler: { createGrammarCompiler(info: unknown, isCaching: boolean): Promise<XGrammarCompiler> };
-  readonly GrammarMatcher: {
-    createGrammarMatcher(grammar: XGrammarCompiled, stopTokenIds: readonly number[]): Promise<XGrammarMatcher>;
-  };
-}
-
-export interface XGrammarCompiler {
-  compileBuiltinJSONGrammar(): Promise<XGrammarCompiled>;
-  /** Without an indent and separators of its own; `isStrict` allows no properties beside those of the schema. */
-  compileJSONSchema(
-    schema: string,
-    isAnyWhitespaceAllowed: boolean,
-    indent: undefined,
-    separators: undefined,
-    isStrict: boolean,
-    maxWhitespace: number,
-  ): Promise<XGrammarCompiled>;
-  compileGrammar(ebnf: string): Promise<XGrammarCompiled>;
-  compileStructuralTag(tag: unknown): Promise<XGrammarCompiled>;
 }
 
 /** `toString` gives EBNF. */
 export interface XGrammarText {
   toString(): string;
-  dispose(): void;
-}
-
-export interface XGrammarCompiled {
-  dispose(): void;
-}
-
-export interface XGrammarMatcher {
-  acceptToken(token: number): boolean;
-  getNextTokenBitmask(): Promise<Int32Array>;
   dispose(): void;
 }
 

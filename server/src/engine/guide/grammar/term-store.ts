@@ -1,0 +1,175 @@
+/** Makes the terms of a thread, each once. */
+import { type ByteSet, countBytes } from "./byte-set.ts";
+import type { DispatchMachine, Rule, Term } from "./term.ts";
+
+/** More bytes in one place count as many. */
+const NARROW_BYTES = 48;
+
+type NewTerm = Term extends infer Each ? (Each extends Term ? Omit<Each, "id" | "edges"> : never) : never;
+
+export class TermStore {
+  readonly nothing: Term;
+  readonly empty: Term;
+  #terms = new Map<string, Term>();
+  #rules = new Map<string, readonly Rule[]>();
+  #characters = new Set<Term>();
+  #nextId = 0;
+  #nextRule = 0;
+
+  constructor() {
+    const facts = { isWide: false, endsNarrow: true, length: 0 };
+    this.nothing = this.#intern("nothing", { ...facts, kind: "nothing", isNullable: false });
+    this.empty = this.#intern("empty", { ...facts, kind: "empty", isNullable: true });
+  }
+
+  get size(): number {
+    return this.#terms.size;
+  }
+
+  bytes(set: ByteSet): Term {
+    const count = countBytes(set);
+    if (count === 0) return this.nothing;
+    const isWide = count > NARROW_BYTES;
+    const facts = { isNullable: false, isWide, endsNarrow: !isWide, length: 1 };
+    return this.#intern(`b${set.join()}`, { kind: "bytes", set, ...facts });
+  }
+
+  /** One character of some, each given as its bytes in UTF-8: none of them begins with another. */
+  character(characters: readonly Term[]): Term {
+    const term = this.choice(characters);
+    if (term !== this.nothing) this.#characters.add(term);
+    return term;
+  }
+
+  isCharacter(term: Term): boolean {
+    return this.#characters.has(term);
+  }
+
+  concat(first: Term, rest: Term): Term {
+    if (first === this.nothing || rest === this.nothing) return this.nothing;
+    if (first === this.empty) return rest;
+    if (rest === this.empty) return first;
+    if (first.kind !== "concat") return this.#concat(first, rest);
+    const parts: Term[] = [];
+    let each: Term = first;
+    for (; each.kind === "concat"; each = each.rest) parts.push(each.first);
+    parts.push(each);
+    return parts.reduceRight((behind, part) => this.#concat(part, behind), rest);
+  }
+
+  sequence(parts: readonly Term[]): Term {
+    return parts.reduceRight((behind, part) => this.concat(part, behind), this.empty);
+  }
+
+  #concat(first: Term, rest: Term): Term {
+    return this.#intern(`c${first.id},${rest.id}`, {
+      kind: "concat",
+      first,
+      rest,
+      isNullable: first.isNullable && rest.isNullable,
+      isWide: first.isWide || rest.isWide,
+      endsNarrow: rest.endsNarrow && (!rest.isNullable || first.endsNarrow),
+      length: first.length + rest.length,
+    });
+  }
+
+  choice(terms: readonly Term[]): Term {
+    const flat = terms.flatMap((term) => (term.kind === "choice" ? term.options : [term]));
+    const options = [...new Set(flat)].filter((term) => term !== this.nothing).sort((a, b) => a.id - b.id);
+    const [only] = options;
+    if (only === undefined) return this.nothing;
+    if (options.length === 1) return only;
+    return this.#intern(`o${options.map(({ id }) => id).join()}`, {
+      kind: "choice",
+      options,
+      isNullable: options.some(({ isNullable }) => isNullable),
+      isWide: options.some(({ isWide }) => isWide),
+      endsNarrow: options.every(({ endsNarrow }) => endsNarrow),
+      length: 1,
+    });
+  }
+
+  repeat(part: Term, min: number, max: number): Term {
+    if (max === 0 || part === this.empty) return this.empty;
+    if (part === this.nothing) return min === 0 ? this.empty : this.nothing;
+    if (min === 1 && max === 1) return part;
+    return this.#intern(`r${part.id},${min},${max}`, {
+      kind: "repeat",
+      part,
+      min,
+      max,
+      isNullable: min === 0 || part.isNullable,
+      isWide: part.isWide,
+      endsNarrow: part.endsNarrow,
+      length: 1,
+    });
+  }
+
+  call(rule: Rule): Term {
+    const facts = { isNullable: rule.isNullable, isWide: false, endsNarrow: true, length: 1 };
+    return this.#intern(`f${rule.id}`, { kind: "call", rule, ...facts });
+  }
+
+  /** Free text in a state of its machine. */
+  dispatch(machine: DispatchMachine, state: number): Term {
+    const facts = { isNullable: machine.mayEndAnywhere, isWide: true, endsNarrow: !machine.mayEndAnywhere, length: 1 };
+    return this.#intern(`d${machine.key},${state}`, { kind: "dispatch", machine, state, ...facts });
+  }
+
+  /**
+   * Rules that call each other, the same ones for the same key. `complete` gives their bodies when they are new.
+   * @param areNullable whether each matches the empty text
+   */
+  rules(key: string, areNullable: readonly boolean[], complete: (rules: readonly Rule[]) => void): readonly Rule[] {
+    const known = this.#rules.get(key);
+    if (known !== undefined) return known;
+    const rules = areNullable.map((isNullable): Rule => ({ id: this.#nextRule++, isNullable, body: undefined }));
+    complete(rules);
+    this.#rules.set(key, rules);
+    return rules;
+  }
+
+  /** A rule with this body. */
+  ruleOf(body: Term): Rule {
+    const [rule] = this.rules(`body ${body.id}`, [body.isNullable], ([each]) => {
+      if (each !== undefined) each.body = body;
+    });
+    if (rule === undefined) throw new Error("a rule was not made");
+    return rule;
+  }
+
+  /** Drops every term that is no part of `roots`. */
+  sweep(roots: readonly Term[]): void {
+    const kept = new Set([this.nothing, this.empty, ...roots]);
+    for (const term of kept) for (const part of partsOf(term)) kept.add(part);
+    this.#terms = new Map([...this.#terms].filter(([, term]) => kept.has(term)));
+    this.#characters = new Set([...this.#characters].filter((term) => kept.has(term)));
+    this.#rules = new Map([...this.#rules].filter(([, rules]) => rules.some(({ body }) => body && kept.has(body))));
+    for (const term of kept) term.edges = undefined;
+  }
+
+  #intern(key: string, term: NewTerm): Term {
+    const known = this.#terms.get(key);
+    if (known !== undefined) return known;
+    const made: Term = { ...term, id: this.#nextId++, edges: undefined };
+    this.#terms.set(key, made);
+    return made;
+  }
+}
+
+function partsOf(term: Term): readonly Term[] {
+  switch (term.kind) {
+    case "concat":
+      return [term.first, term.rest];
+    case "choice":
+      return term.options;
+    case "repeat":
+      return [term.part];
+    case "call":
+      return term.rule.body === undefined ? [] : [term.rule.body];
+    case "dispatch":
+      return term.machine.states.flatMap(({ trigger }) => trigger?.following ?? []);
+    default:
+      return [];
+  }
+}
