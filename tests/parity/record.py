@@ -124,10 +124,10 @@ def build(name, seed):
 
 
 @torch.no_grad()
-def decode(model, prompt):
+def decode(model, prompt, count=NUM_GREEDY):
     """Greedy tokens, each from a whole forward pass; the logits they were taken from."""
     tokens, rows = list(prompt), []
-    for _ in range(NUM_GREEDY):
+    for _ in range(count):
         rows.append(model(input_ids=torch.tensor([tokens]), use_cache=False).logits[0, -1])
         tokens.append(int(rows[-1].argmax()))
     return tokens[len(prompt):], torch.stack(rows)
@@ -159,5 +159,6 @@ def record(name):
     print(f"{name}: seed {seed}, {size} bytes, logits up to {logits.abs().max():.2f}", flush=True)
 
 
-for name in sys.argv[1:] or SPECS:
-    record(name)
+if __name__ == "__main__":
+    for name in sys.argv[1:] or SPECS:
+        record(name)

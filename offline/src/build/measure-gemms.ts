@@ -54,6 +54,20 @@ export function fastest<T extends { readonly decodeUs: number; readonly prefillU
   return others.reduce((best, one) => (cost(one) < cost(best) ? one : best), first);
 }
 
+/** Microseconds of one product with a matrix, for one token. */
+export async function timeDecode(
+  device: CpuDevice,
+  [rows, columns]: MatrixShape,
+  way: GemmVariant,
+): Promise<number> {
+  const placed = placeZeros(device, [{ ...way, shape: [rows, columns] }]);
+  try {
+    return Math.max(1, rows / MAX_MEASURED_ROWS) * (await medianUs(device, placed, 1));
+  } finally {
+    placed.close();
+  }
+}
+
 export async function timeVariant(device: CpuDevice, [rows, columns]: MatrixShape, way: GemmVariant): Promise<VariantTiming> {
   const placed = placeZeros(device, [{ ...way, shape: [rows, columns] }]);
   try {

@@ -3,7 +3,9 @@
  * TensorRT-LLM name keep their Hugging Face name. Pure.
  */
 import type { FloatType } from "@nereid/server/device/cpu/convert-elements";
+import { ToolError } from "@nereid/server/files/tool-error";
 import { HfFields } from "@nereid/server/formats/hf/config-fields";
+import { hasWeightNames } from "@nereid/server/formats/hf/weight-names";
 import type { LayoutMapping } from "@nereid/server/formats/trtllm/layout";
 import type { Activation, DecoderConfig, Rope, RopeScaling } from "@nereid/server/models/config/decoder-config";
 
@@ -30,6 +32,9 @@ const ACTIVATIONS: Readonly<Record<Activation, string>> = {
   silu: "silu",
   "gelu-tanh": "gelu_pytorch_tanh",
   "gelu-erf": "gelu",
+  relu: "relu",
+  relu2: "squared-relu",
+  "swiglu-clamped": "swiglu",
 };
 /** Values of the field by which TensorRT-LLM distinguishes models of one class. */
 const QWEN_TYPES: ReadonlyMap<string, string> = new Map([
@@ -45,6 +50,11 @@ export function checkpointConfig(options: CheckpointConfigOptions): Readonly<Rec
   const { source, config, dtype, mapping, quantization } = options;
   const { tpSize, ppSize, embeddingSplit } = mapping;
   const className = classNameOf(source);
+  if (!hasWeightNames(className)) {
+    throw new ToolError(`${className}: TensorRT-LLM checkpoints and engines of this class are not written`, {
+      fix: "Serve the Hugging Face folder or GGUF file itself",
+    });
+  }
   const fields = {
     architecture: WRITTEN_AS.get(className) ?? className,
     qwen_type: QWEN_TYPES.get(className),
@@ -60,7 +70,7 @@ export function checkpointConfig(options: CheckpointConfigOptions): Readonly<Rec
     max_position_embeddings: config.maxPositions,
     hidden_act: activationOf(config, className),
     norm_epsilon: config.norm.epsilon,
-    qk_layernorm: config.hasHeadNorm,
+    qk_layernorm: config.headNorm !== undefined,
     ...biasFields(config, className),
     ...ropeFields(config),
     ...expertFields(config),

@@ -16,6 +16,8 @@ export class HfFields {
   readonly #aliases: ReadonlyMap<string, string>;
   readonly #defaults: ReadonlyMap<string, unknown>;
   readonly #at: string;
+  readonly #read = new Set<string>();
+  readonly #sections = new Map<string, HfFields>();
 
   /** `at` names the file, and the path inside it for nested objects. */
   constructor(value: unknown, at: string, { aliases = {}, defaults = {} }: HfFieldsOptions = {}) {
@@ -30,13 +32,28 @@ export class HfFields {
   /** Undefined when the field is absent or null; Hugging Face writes null for "not set". */
   get(name: string): unknown {
     const inFile = this.#nameInFile(name);
+    this.#read.add(inFile);
     return this.#fields.get(inFile) ?? this.#defaults.get(inFile) ?? undefined;
   }
 
   /** The object in a field; undefined when it is not set. */
   section(name: string, options?: HfFieldsOptions): HfFields | undefined {
     const value = this.get(name);
-    return value === undefined ? undefined : new HfFields(value, `${this.#at}: ${this.#nameInFile(name)}`, options);
+    if (value === undefined) return undefined;
+    const known = options === undefined ? this.#sections.get(name) : undefined;
+    const section = known ?? new HfFields(value, `${this.#at}: ${this.#nameInFile(name)}`, options);
+    this.#sections.set(name, section);
+    return section;
+  }
+
+  /** Fields that the file sets and that nobody has asked for. */
+  unread(): readonly (readonly [name: string, value: unknown])[] {
+    return [...this.#fields].filter(([name, value]) => value !== null && !this.#read.has(name));
+  }
+
+  /** Fields that the file sets and that somebody has asked for. */
+  read(): readonly string[] {
+    return [...this.#fields.keys()].filter((name) => this.#read.has(name));
   }
 
   /** The object in the first of `names` that is set. */

@@ -9,6 +9,8 @@ export interface HfConfigFiles {
   readonly config: unknown;
   /** Undefined when the file does not exist. */
   readonly generation: unknown;
+  /** The fields were made of another format's, under the names of several classes. */
+  readonly isConverted?: boolean;
   /** File names for error messages. */
   readonly at: { readonly config: string; readonly generation: string };
 }

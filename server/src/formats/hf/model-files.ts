@@ -8,6 +8,7 @@ import { findGguf } from "../gguf/find-file.ts";
 import { openGgufModel } from "../gguf/model.ts";
 import { openCompressedTensors } from "../quantized/compressed-tensors.ts";
 import { hasFp8, widenFp8Tensors } from "../quantized/fp8-tensors.ts";
+import { openGptOssExperts } from "../quantized/gpt-oss-experts.ts";
 import { openQuantizedTensors } from "../quantized/quantized-tensors.ts";
 import { openSafetensors } from "../tensors/safetensors.ts";
 import type { TensorSource } from "../tensors/tensor-source.ts";
@@ -36,13 +37,26 @@ export async function openModelFiles(path: string): Promise<ModelFiles> {
   const built = engineModel(config);
   if (built !== undefined) {
     const parsed = parseTrtllmConfig(built, at.config);
-    return { files: { ...files, config: parsed.model }, tensors: await openEngineFile(join(path, "rank0.engine")) };
+    return {
+      files: { ...files, config: parsed.model, isConverted: true },
+      tensors: await openEngineFile(join(path, "rank0.engine")),
+    };
   }
   if (isTrtllmConfig(config)) {
     const parsed = parseTrtllmConfig(config, at.config);
-    return { files: { ...files, config: parsed.model }, tensors: await openTrtllmCheckpoint(path, parsed) };
+    return {
+      files: { ...files, config: parsed.model, isConverted: true },
+      tensors: await openTrtllmCheckpoint(path, parsed),
+    };
   }
   const quantization = parseQuantizationConfig(config, at.config);
+  const [className] = (config as { readonly architectures?: readonly unknown[] } | null)?.architectures ?? [];
+  if (className === "GptOssForCausalLM" && (quantization === undefined || quantization.method === "mxfp4")) {
+    const plain = { ...(config as Readonly<Record<string, unknown>>), quantization_config: undefined };
+    return { files: { ...files, config: plain }, tensors: openGptOssExperts(await openSafetensors(path)) };
+  }
+  if (quantization?.method === "mxfp4")
+    throw new Error(`${at.config}: quantization_config: mxfp4 is read for GptOssForCausalLM, got ${String(className)}`);
   if (quantization === undefined) return { files, tensors: await openScaledTensors(path, undefined) };
   const plain = { ...(config as Readonly<Record<string, unknown>>), quantization_config: undefined };
   const tensors =

@@ -13,6 +13,8 @@ export type QuantizationConfig =
       readonly version: 1 | 2;
       readonly isSymmetric: boolean;
     }
+  /** Experts of gpt-oss. */
+  | { readonly method: "mxfp4" }
   | {
       /** Scaled formats: names and types of the tensors show which matrices are quantized. */
       readonly method: "scaled";
@@ -21,7 +23,7 @@ export type QuantizationConfig =
     };
 
 /** Integer formats whose group size the config states. */
-export type GroupedConfig = Exclude<QuantizationConfig, { readonly method: "scaled" }>;
+export type GroupedConfig = Exclude<QuantizationConfig, { readonly method: "scaled" | "mxfp4" }>;
 
 /** Groups are at most as wide as the widest layer. */
 const MAX_GROUP_SIZE: number = 1 << 24;
@@ -38,11 +40,12 @@ export function parseQuantizationConfig(config: unknown, file: string): Quantiza
   if (method === "gptq") return parseGptq(fields);
   if (method === "fp8" || method === "fbgemm_fp8") return parseFloat8(fields);
   if (method === "modelopt") return parseModelOpt(fields);
+  if (method === "mxfp4") return { method };
   if (method === "compressed-tensors") return parseCompressed(fields);
   throw fields.refusal("quant_method", METHODS, method);
 }
 
-const METHODS = '"awq", "gptq", "fp8", "fbgemm_fp8", "modelopt" or "compressed-tensors"';
+const METHODS = '"awq", "gptq", "fp8", "fbgemm_fp8", "modelopt", "mxfp4" or "compressed-tensors"';
 const DEFAULT_BLOCK = [128, 128] as const;
 const MAX_BLOCK: number = 1 << 20;
 

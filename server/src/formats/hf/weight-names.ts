@@ -8,20 +8,37 @@ export interface WeightNames {
   /** Prefixes of every name; the first under which the embedding is found counts. */
   readonly prefixes: readonly string[];
   readonly embedding: string;
+  readonly embeddingNorm?: string;
   /** Learned position embeddings. */
   readonly positions?: string;
+  /** Rows in front of that of the first position (OPT has two for padding). */
+  readonly positionsOffset?: number;
   readonly norm: string;
   readonly output: string;
+  /** Each row of the output has length 1 (Baichuan 2). */
+  readonly hasUnitOutputRows?: boolean;
   /** "#" stands for the layer number. */
   readonly layer: string;
-  readonly attentionNorm: string;
+  /** Absent where attention reads the residual stream as it is. */
+  readonly attentionNorm?: string;
   /** Three modules, or one whose rows are queries, keys and values. */
   readonly qkv: readonly string[];
+  /** The rows of one module are, for each key head, the queries that read it, the key and the value. */
+  readonly hasGroupedQkv?: boolean;
   readonly headNorms?: readonly [queries: string, keys: string];
+  /**
+   * Weights of head norms: one for all heads, or one for each, which are rows of one tensor or tensors of their own, "#"
+   * standing for the head. Absent: one for all.
+   */
+  readonly headNormWeights?: "shared" | "rows" | "tensors";
+  /** Names of latent attention, whose `qkv` are the down projections of queries, and of keys and values. */
+  readonly latent?: LatentNames;
+  /** A logit of each head that takes a share of its softmax: the name of the tensor. */
+  readonly sinks?: string;
   readonly oProj: string;
   /** Norm of the attention output, applied before the residual add. */
   readonly attentionPostNorm?: string;
-  /** Absent when MLP and attention share one input norm. */
+  /** Absent when MLP and attention share one input norm, or the MLP reads the residual stream as it is. */
   readonly mlpNorm?: string;
   /**
    * Gate and up projections, or one module with the rows of both. A single entry without a gate is the first layer of
@@ -35,9 +52,21 @@ export interface WeightNames {
   readonly isTransposed?: boolean;
 }
 
+export interface LatentNames {
+  readonly queryNorm: string;
+  readonly queryUp: string;
+  readonly keyNorm: string;
+  readonly keyValueUp: string;
+}
+
 export interface ExpertNames {
   readonly router: string;
-  /** "#" stands for the expert number. */
+  /** Added to scores for the choice only: the name of the tensor. */
+  readonly correction?: string;
+  readonly hasRouterBias?: boolean;
+  /** Experts have biases. */
+  readonly hasBias?: boolean;
+  /** "#" stands for the expert number; without it, one module has the matrices of all experts behind each other. */
   readonly mlpIn: readonly string[];
   readonly mlpOut: string;
   readonly sharedIn?: readonly string[];
@@ -45,7 +74,8 @@ export interface ExpertNames {
   readonly sharedGate?: string;
 }
 
-const LLAMA: WeightNames = {
+/** The names from which most others differ little. */
+export const LLAMA_NAMES: WeightNames = {
   prefixes: ["model.", ""],
   embedding: "embed_tokens",
   norm: "norm",
@@ -59,25 +89,24 @@ const LLAMA: WeightNames = {
   mlpOut: "mlp.down_proj",
 };
 
-const HEAD_NORMS = ["self_attn.q_norm", "self_attn.k_norm"] as const;
+export const HEAD_NORMS: readonly [string, string] = ["self_attn.q_norm", "self_attn.k_norm"];
 
-const MIXTRAL: WeightNames = {
-  ...LLAMA,
-  experts: {
-    router: "block_sparse_moe.gate",
-    mlpIn: ["block_sparse_moe.experts.#.w1", "block_sparse_moe.experts.#.w3"],
-    mlpOut: "block_sparse_moe.experts.#.w2",
-  },
+export const MIXTRAL_EXPERTS: ExpertNames = {
+  router: "block_sparse_moe.gate",
+  mlpIn: ["block_sparse_moe.experts.#.w1", "block_sparse_moe.experts.#.w3"],
+  mlpOut: "block_sparse_moe.experts.#.w2",
 };
 
-const QWEN_EXPERTS = {
+const MIXTRAL: WeightNames = { ...LLAMA_NAMES, experts: MIXTRAL_EXPERTS };
+
+export const QWEN_EXPERTS: ExpertNames = {
   router: "mlp.gate",
   mlpIn: ["mlp.experts.#.gate_proj", "mlp.experts.#.up_proj"],
   mlpOut: "mlp.experts.#.down_proj",
-} as const;
+};
 
 const QWEN2_MOE: WeightNames = {
-  ...LLAMA,
+  ...LLAMA_NAMES,
   experts: {
     ...QWEN_EXPERTS,
     sharedIn: ["mlp.shared_expert.gate_proj", "mlp.shared_expert.up_proj"],
@@ -87,7 +116,7 @@ const QWEN2_MOE: WeightNames = {
 };
 
 const GEMMA2: WeightNames = {
-  ...LLAMA,
+  ...LLAMA_NAMES,
   attentionPostNorm: "post_attention_layernorm",
   mlpNorm: "pre_feedforward_layernorm",
   mlpPostNorm: "post_feedforward_layernorm",
@@ -95,7 +124,7 @@ const GEMMA2: WeightNames = {
 
 const GEMMA3: WeightNames = { ...GEMMA2, headNorms: HEAD_NORMS };
 
-const { mlpNorm: _, ...ONE_NORM } = LLAMA;
+const { mlpNorm: _, ...ONE_NORM } = LLAMA_NAMES;
 
 const PHI: WeightNames = {
   ...ONE_NORM,
@@ -123,19 +152,19 @@ const GPT2: WeightNames = {
 
 const { isTransposed: __, ...GPT } = GPT2;
 
-const LLAVA: WeightNames = { ...LLAMA, prefixes: ["language_model.model."], output: "language_model.lm_head" };
+const LLAVA: WeightNames = { ...LLAMA_NAMES, prefixes: ["language_model.model."], output: "language_model.lm_head" };
 
-const QWEN2_VL: WeightNames = { ...LLAMA, prefixes: ["model.language_model.", "model."] };
+const QWEN2_VL: WeightNames = { ...LLAMA_NAMES, prefixes: ["model.language_model.", "model."] };
 
 const WEIGHT_NAMES: ReadonlyMap<string, WeightNames> = new Map<string, WeightNames>([
-  ["LlamaForCausalLM", LLAMA],
-  ["MistralForCausalLM", LLAMA],
+  ["LlamaForCausalLM", LLAMA_NAMES],
+  ["MistralForCausalLM", LLAMA_NAMES],
   ["MixtralForCausalLM", MIXTRAL],
-  ["Qwen2ForCausalLM", LLAMA],
+  ["Qwen2ForCausalLM", LLAMA_NAMES],
   ["Qwen2MoeForCausalLM", QWEN2_MOE],
-  ["Qwen3ForCausalLM", { ...LLAMA, headNorms: HEAD_NORMS }],
-  ["Qwen3MoeForCausalLM", { ...LLAMA, headNorms: HEAD_NORMS, experts: QWEN_EXPERTS }],
-  ["GemmaForCausalLM", LLAMA],
+  ["Qwen3ForCausalLM", { ...LLAMA_NAMES, headNorms: HEAD_NORMS }],
+  ["Qwen3MoeForCausalLM", { ...LLAMA_NAMES, headNorms: HEAD_NORMS, experts: QWEN_EXPERTS }],
+  ["GemmaForCausalLM", LLAMA_NAMES],
   ["Gemma2ForCausalLM", GEMMA2],
   ["Gemma3ForCausalLM", GEMMA3],
   // The language model of vision-language models.
@@ -145,14 +174,14 @@ const WEIGHT_NAMES: ReadonlyMap<string, WeightNames> = new Map<string, WeightNam
   ["Qwen2VLForConditionalGeneration", QWEN2_VL],
   ["Qwen2_5_VLForConditionalGeneration", QWEN2_VL],
   ["PhiForCausalLM", PHI],
-  ["Phi3ForCausalLM", { ...LLAMA, qkv: ["self_attn.qkv_proj"], mlpIn: ["mlp.gate_up_proj"] }],
-  ["Starcoder2ForCausalLM", { ...LLAMA, mlpIn: ["mlp.c_fc"], mlpOut: "mlp.c_proj" }],
+  ["Phi3ForCausalLM", { ...LLAMA_NAMES, qkv: ["self_attn.qkv_proj"], mlpIn: ["mlp.gate_up_proj"] }],
+  ["Starcoder2ForCausalLM", { ...LLAMA_NAMES, mlpIn: ["mlp.c_fc"], mlpOut: "mlp.c_proj" }],
   ["GPT2LMHeadModel", GPT2],
   // As TensorRT-LLM checkpoints hold it.
   ["GPTForCausalLM", GPT],
 ]);
 
-/** @throws Error when the architecture is unknown */
+/** For the classes that TensorRT-LLM checkpoints may have. @throws Error when the architecture is another one */
 export function weightNamesOf(className: string): WeightNames {
   const names = WEIGHT_NAMES.get(className);
   if (names === undefined) throw new Error(`the names of the weights of ${className} are not known`);

@@ -43,6 +43,15 @@ export interface LoraChange {
 
 export interface LoraAdapter {
   readonly changes: readonly LoraChange[];
+  /** In a format that the device reads by itself; then `changes` is empty. */
+  readonly file?: LoraFile | undefined;
+}
+
+export interface LoraFile {
+  readonly path: string;
+  readonly numBytes: number;
+  /** Tells it from other files, and from later ones at the same path. */
+  readonly stamp: string;
 }
 
 /** A larger rank exceeds the layers it changes: a mistake or an attack. */

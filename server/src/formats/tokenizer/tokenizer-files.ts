@@ -6,7 +6,7 @@ import { existsSync, readdirSync, statSync } from "node:fs";
 import { readFile, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { findGguf } from "../gguf/find-file.ts";
-import { openGguf } from "../gguf/gguf.ts";
+import { readGgufSummary } from "../gguf/gguf.ts";
 import { ggufTokenizerFiles } from "../gguf/tokenizer.ts";
 import { createTokenizer, type Tokenizer, type TokenizerFiles } from "./tokenizer.ts";
 import { expectRecord, tokenText } from "./tokenizer-json.ts";
@@ -46,13 +46,9 @@ export async function readTokenizerFiles(folder: string): Promise<TokenizerFiles
   return { at: path, tokenizer, config: withNamedTokens(config, map), chatTemplate };
 }
 
+/** Whatever the types of its tensors are. */
 async function readGguf(path: string): Promise<TokenizerFiles> {
-  const file = await openGguf(path);
-  try {
-    return ggufTokenizerFiles(file.metadata, path);
-  } finally {
-    await file.close();
-  }
+  return ggufTokenizerFiles((await readGgufSummary(path)).metadata, path);
 }
 
 /** Older folders name bos, eos and pad in special_tokens_map.json only. */

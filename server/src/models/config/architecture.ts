@@ -2,16 +2,36 @@
  * The difference between architectures: a row of the table in architectures.ts. It holds switches, and the names of
  * formats/weight-names.ts. Their effect is in decoder-config.ts, weight-plan.ts and walk-decoder.ts.
  */
+import type { HfFields } from "../../formats/hf/config-fields.ts";
 import type { WeightNames } from "../../formats/hf/weight-names.ts";
+import type {
+  Activation,
+  AttentionTemperature,
+  ExpertRouting,
+  HeadNorm,
+  LatentAttention,
+  MlpConfig,
+} from "./decoder-config.ts";
 
 /** Which layers see a window only, where config.json does not list them. */
 export type WindowRule =
+  /** None, whatever config.json says. */
+  | { readonly kind: "none" }
   /** All, when a window is set. */
   | { readonly kind: "all" }
   /** All but every nth; the field may say another n. */
   | { readonly kind: "all-but-every"; readonly n: number; readonly field?: string }
   /** The layers from a given one on, when a field switches it on. */
   | { readonly kind: "from-layer"; readonly isOnField: string; readonly field: string };
+
+/** Factors of a row that are not 1. */
+export interface Scales {
+  readonly embedding?: number;
+  /** Factor of the products of queries and keys; absent: one over the root of the head's size. */
+  readonly attention?: number;
+  readonly residual?: number;
+  readonly logits?: number;
+}
 
 /** A bias that is there, is not, or is as a field of config.json says. */
 export type BiasRule = boolean | { readonly field: string };
@@ -34,15 +54,47 @@ export interface Architecture {
   readonly defaults?: Readonly<Record<string, unknown>>;
   /** Values of fields, if set, without which the model is another one than we compute. */
   readonly requires?: Readonly<Record<string, unknown>>;
-  readonly norm: "rms" | "rms-plus-one" | "layer";
+  readonly norm: "rms" | "rms-plus-one" | "layer" | "layer-plus-one";
+  /** Absent: layer norms have a bias. */
+  readonly hasNormBias?: boolean;
   readonly residual: "sequential" | "parallel";
   readonly isGated: boolean;
+  /** Fields that say the width of the MLP and the number of positions, where they are not the usual ones. */
+  readonly intermediateField?: string;
+  readonly maxPositionsField?: string;
   /** Width of the MLP over that of the rows, where the field is not set. */
   readonly intermediateRatio?: number;
   /** For architectures whose field is known to differ from the trained activation. */
-  readonly activation?: "gelu-tanh";
-  readonly positions: "rope" | "learned";
-  readonly hasHeadNorm: boolean;
+  readonly activation?: Activation;
+  readonly clamp?: MlpConfig["clamp"];
+  readonly positions: "rope" | "learned" | "alibi" | "none";
+  readonly isRopeInterleaved?: boolean;
+  /** Layers whose queries and keys do not rotate. */
+  readonly withoutRope?: (layer: number, window: number | undefined) => boolean;
+  /** Elements of a head that rotate, where no share is given. */
+  readonly rotaryDims?: number;
+  readonly ropeTheta?: number;
+  /** Given where another field, or none, says it. */
+  readonly numKvHeads?: number;
+  /** Rotary positions of layers with a window are never scaled. */
+  readonly hasPlainLocalRope?: boolean;
+  /** Multiplies the slopes of ALiBi. */
+  readonly alibiScale?: number;
+  readonly temperature?: AttentionTemperature | undefined;
+  readonly qkvClip?: number | undefined;
+  readonly hasSinks?: boolean;
+  readonly headNorm?: HeadNorm | undefined;
+  readonly latent?: LatentAttention;
+  readonly scales?: Scales;
+  readonly routing?: ExpertRouting;
+  /** Width of the shared experts together, where the field is another than Qwen2-MoE's. */
+  readonly sharedExpertsSize?: number;
+  /** Layers in front that have no experts. */
+  readonly numDenseLayers?: number;
+  /** Fields that change nothing that is computed here; others than these, and those that are read, are refused. */
+  readonly noEffect?: readonly string[];
+  /** Reads what depends on the config. `fields` has the row's aliases and defaults. */
+  readonly variant?: (fields: HfFields) => Partial<Architecture>;
   readonly scalesEmbedding: boolean;
   readonly biases: Readonly<Record<"qkv" | "oProj" | "mlp" | "output", BiasRule>>;
   readonly window: WindowRule;

@@ -1,32 +1,11 @@
 /**
- * The table of architectures. A new one is a row here and the names of its weights in
- * formats/weight-names.ts; where it needs an op that no other
- * has, that op gets a folder in kernels/ and a switch in decoder-config.ts.
+ * The table of architectures. A new one is a file of families/; rows here are those that TensorRT-LLM checkpoints know too,
+ * with the names of their weights in formats/hf/weight-names.ts.
  */
 import { weightNamesOf } from "../../formats/hf/weight-names.ts";
 import type { Architecture } from "./architecture.ts";
-
-/** A row; the names of its weights are in a table of their own. */
-type Row = Omit<Architecture, "weights">;
-
-const NO_BIAS = { qkv: false, oProj: false, mlp: false, output: false } as const;
-
-const LLAMA: Row = {
-  className: "LlamaForCausalLM",
-  norm: "rms",
-  residual: "sequential",
-  isGated: true,
-  positions: "rope",
-  hasHeadNorm: false,
-  scalesEmbedding: false,
-  biases: {
-    qkv: { field: "attention_bias" },
-    oProj: { field: "attention_bias" },
-    mlp: { field: "mlp_bias" },
-    output: false,
-  },
-  window: { kind: "all" },
-};
+import { HEAD_NORM, LLAMA, NO_BIAS, type Row } from "./base-rows.ts";
+import { FAMILIES } from "./families/families.ts";
 
 const MISTRAL: Row = { ...LLAMA, className: "MistralForCausalLM", biases: NO_BIAS };
 
@@ -56,7 +35,7 @@ const QWEN3: Row = {
   className: "Qwen3ForCausalLM",
   defaults: { head_dim: 128 },
   biases: { ...NO_BIAS, qkv: { field: "attention_bias" }, oProj: { field: "attention_bias" } },
-  hasHeadNorm: true,
+  headNorm: HEAD_NORM,
 };
 
 const QWEN3_MOE: Row = {
@@ -105,7 +84,7 @@ const GEMMA3: Row = {
     query_pre_attn_scalar: 256,
     sliding_window: 4096,
   },
-  hasHeadNorm: true,
+  headNorm: HEAD_NORM,
   window: { kind: "all-but-every", n: 6, field: "sliding_window_pattern" },
 };
 
@@ -174,6 +153,7 @@ const PHI: Row = {
 const STARCODER2: Row = {
   ...LLAMA,
   className: "Starcoder2ForCausalLM",
+  noEffect: ["mlp_type", "norm_type", "scale_attn_weights", "activation_function"],
   aliases: { rms_norm_eps: "norm_epsilon" },
   defaults: { hidden_act: "gelu_pytorch_tanh", use_bias: true, tie_word_embeddings: true, norm_epsilon: 1e-5 },
   norm: "layer",
@@ -210,28 +190,30 @@ const GPT2: Row = {
 /** The same with matrices the usual way round. */
 const GPT: Row = { ...GPT2, className: "GPTForCausalLM" };
 
+const OF_TABLES: readonly Architecture[] = [
+  LLAMA,
+  MISTRAL,
+  MIXTRAL,
+  QWEN2,
+  QWEN2_MOE,
+  QWEN3,
+  QWEN3_MOE,
+  GEMMA,
+  GEMMA2,
+  GEMMA3,
+  GEMMA3_OF_MULTIMODAL,
+  LLAVA,
+  LLAVA_NEXT,
+  QWEN2_VL,
+  QWEN25_VL,
+  PHI,
+  PHI3,
+  STARCODER2,
+  GPT2,
+  GPT,
+].map((row) => ({ ...row, weights: weightNamesOf(row.className) }));
+
 /** By `className`. */
 export const ARCHITECTURES: ReadonlyMap<string, Architecture> = new Map(
-  [
-    LLAMA,
-    MISTRAL,
-    MIXTRAL,
-    QWEN2,
-    QWEN2_MOE,
-    QWEN3,
-    QWEN3_MOE,
-    GEMMA,
-    GEMMA2,
-    GEMMA3,
-    GEMMA3_OF_MULTIMODAL,
-    LLAVA,
-    LLAVA_NEXT,
-    QWEN2_VL,
-    QWEN25_VL,
-    PHI,
-    PHI3,
-    STARCODER2,
-    GPT2,
-    GPT,
-  ].map((row) => [row.className, { ...row, weights: weightNamesOf(row.className) }]),
+  [...OF_TABLES, ...FAMILIES].map((row) => [row.className, row]),
 );

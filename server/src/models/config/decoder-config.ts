@@ -33,6 +33,8 @@ export interface Rope {
   readonly theta: number;
   /** Elements of a head that are rotated, from its first on. */
   readonly numDims: number;
+  /** Element 2i rotates with 2i + 1, as in GPT-J; absent: i with i + numDims / 2, as in GPT-NeoX. */
+  readonly isInterleaved?: boolean;
   readonly scaling: RopeScaling;
   /** Frequencies by time, row and column where tokens of images have three positions; absent: one position. */
   readonly sections?: readonly [number, number, number];
@@ -55,9 +57,69 @@ export interface Experts {
   readonly isRenormalized: boolean;
   /** Width of an expert that every token takes, times a sigmoid; 0 when there is none. */
   readonly sharedIntermediateSize: number;
+  /** Absent: softmax over all experts, and the largest of them. */
+  readonly routing?: ExpertRouting | undefined;
 }
 
-export type Activation = "silu" | "gelu-tanh" | "gelu-erf";
+/** Differences of a router from softmax and top-k. */
+export interface ExpertRouting {
+  readonly scores: "softmax" | "sigmoid";
+  /** A bias of each expert is added to its score for the choice, not for its weight (DeepSeek-V3). */
+  readonly hasCorrection: boolean;
+  /** Experts come in groups, of which a token takes some; absent: one group. */
+  readonly groups?: ExpertGroups | undefined;
+  /** Multiplies the weights of the chosen. */
+  readonly scale: number;
+}
+
+export interface ExpertGroups {
+  readonly numGroups: number;
+  readonly numChosen: number;
+  /** A group is as good as the sum of this many of its best experts. */
+  readonly numBest: number;
+}
+
+/** "relu2" is the square of "relu". "swiglu-clamped" is gpt-oss's: gate sigmoid(alpha gate) (up + 1), both clamped. */
+export type Activation = "silu" | "gelu-tanh" | "gelu-erf" | "relu" | "relu2" | "swiglu-clamped";
+
+/** Norm of queries and keys. */
+export interface HeadNorm {
+  readonly kind: "rms" | "layer";
+  /** Over each head, or over all queries of a row and over all its keys. */
+  readonly scope: "head" | "row";
+  readonly isAfterRope: boolean;
+}
+
+/**
+ * Multi-head latent attention (DeepSeek-V2): the cache has one head, whose rows are a latent of all keys and values and one
+ * rotated key. `numKvHeads` is 1 and `headDim` the size of such a row.
+ */
+export interface LatentAttention {
+  /** Width of queries between their two projections; undefined: they have one. */
+  readonly queryRank: number | undefined;
+  /** Size of the latent. */
+  readonly keyRank: number;
+  /** Elements of a query that do not rotate, and of those that do. */
+  readonly nopeDims: number;
+  readonly ropeDims: number;
+  readonly valueDims: number;
+  /** For the norms of latents. */
+  readonly epsilon: number;
+}
+
+/** Queries grow with the logarithm of their position (Llama 4, Ministral 3): 1 + beta ln(1 + floor(p / positions)). */
+export interface AttentionTemperature {
+  readonly beta: number;
+  readonly positions: number;
+}
+
+export interface MlpConfig {
+  readonly isGated: boolean;
+  readonly activation: Activation;
+  readonly intermediateSize: number;
+  /** Present for "swiglu-clamped". */
+  readonly clamp?: { readonly alpha: number; readonly limit: number } | undefined;
+}
 
 export interface DecoderConfig {
   readonly vocabSize: number;
@@ -75,14 +137,22 @@ export interface DecoderConfig {
     readonly epsilon: number;
     /** The files hold weights less this. */
     readonly weightOffset: 0 | 1;
+    readonly hasBias: boolean;
   };
   /** Inputs of attention and MLP: the same rows, or the MLP reads the rows with attention added. */
   readonly residual: "sequential" | "parallel";
-  /** Norm of each query and key head before RoPE. */
-  readonly hasHeadNorm: boolean;
+  readonly headNorm: HeadNorm | undefined;
+  readonly latent: LatentAttention | undefined;
   readonly attentionScale: number;
   readonly attentionSoftCap: number | undefined;
-  readonly mlp: { readonly isGated: boolean; readonly activation: Activation; readonly intermediateSize: number };
+  /** Each head has a logit that takes its share of the softmax and adds nothing (gpt-oss). */
+  readonly hasSinks: boolean;
+  /** Scores fall with the distance of the key, by a slope for each head times this; undefined: they do not (ALiBi). */
+  readonly alibiScale: number | undefined;
+  readonly temperature: AttentionTemperature | undefined;
+  /** Queries, keys and values are clamped to this size; undefined: they are not. */
+  readonly qkvClip: number | undefined;
+  readonly mlp: MlpConfig;
   readonly experts: Experts | undefined;
   readonly biases: {
     readonly qkv: boolean;
@@ -91,6 +161,11 @@ export interface DecoderConfig {
     readonly output: boolean;
   };
   readonly embeddingScale: number;
+  /** Embeddings are normalized (BLOOM). */
+  readonly hasEmbeddingNorm: boolean;
+  /** Multiplies what attention and MLP add to the residual stream. */
+  readonly residualScale: number;
+  readonly logitScale: number;
   readonly logitSoftCap: number | undefined;
   /** The output projection is the embedding table. */
   readonly tieWordEmbeddings: boolean;

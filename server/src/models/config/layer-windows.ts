@@ -8,6 +8,7 @@ const MAX_PERIOD = 4096;
 
 /** One window per layer; undefined for layers that see everything. */
 export function layerWindows(fields: HfFields, rule: WindowRule, numLayers: number): (number | undefined)[] {
+  if (rule.kind === "none") return Array.from({ length: numLayers }, () => undefined);
   const isSliding = slidingLayers(fields, rule, numLayers);
   if (!isSliding.includes(true)) return isSliding.map(() => undefined);
   const window = fields.int("sliding_window", { min: 1, max: MAX_WINDOW });
@@ -35,7 +36,9 @@ export function widestWindow({ layers }: Pick<DecoderConfig, "layers">): number 
   return widest === 0 ? undefined : widest;
 }
 
-function slidingLayers(fields: HfFields, rule: WindowRule, numLayers: number): boolean[] {
+type SomeRule = Exclude<WindowRule, { readonly kind: "none" }>;
+
+function slidingLayers(fields: HfFields, rule: SomeRule, numLayers: number): boolean[] {
   const listed = fields.get("layer_types");
   if (listed !== undefined) return fromList(fields, listed, numLayers);
   const slides = ruleOf(fields, rule);
@@ -49,7 +52,7 @@ function fromList(fields: HfFields, listed: unknown, numLayers: number): boolean
   throw fields.refusal("layer_types", `${numLayers} times "${kinds.join('" or "')}"`, listed);
 }
 
-function ruleOf(fields: HfFields, rule: WindowRule): (layer: number) => boolean {
+function ruleOf(fields: HfFields, rule: SomeRule): (layer: number) => boolean {
   if (rule.kind === "from-layer") {
     if (!fields.boolean(rule.isOnField, false)) return () => false;
     const first = fields.int(rule.field, { min: 0, max: MAX_PERIOD });

@@ -104,9 +104,17 @@ test("parseDecoderConfig() reads Llama 3.1", () => {
     layers: Array.from({ length: 32 }, () => ({ window: undefined, rope: 0, mlp: "dense" })),
     ropes: [{ theta: 500000, numDims: 128, scaling }],
     experts: undefined,
-    norm: { kind: "rms", epsilon: 1e-5, weightOffset: 0 },
+    norm: { kind: "rms", epsilon: 1e-5, weightOffset: 0, hasBias: false },
     residual: "sequential",
-    hasHeadNorm: false,
+    headNorm: undefined,
+    latent: undefined,
+    hasSinks: false,
+    alibiScale: undefined,
+    temperature: undefined,
+    qkvClip: undefined,
+    hasEmbeddingNorm: false,
+    residualScale: 1,
+    logitScale: 1,
     attentionScale: 1 / Math.sqrt(128),
     attentionSoftCap: undefined,
     mlp: { isGated: true, activation: "silu", intermediateSize: 14336 },
@@ -136,7 +144,7 @@ test("parseDecoderConfig() reads GPT-2 under its own names", () => {
   const config = parseAs("GPT2LMHeadModel", GPT2);
   assert.deepEqual([config.hiddenSize, config.numLayers, config.headDim, config.maxPositions], [768, 12, 64, 1024]);
   assert.deepEqual([config.ropes, config.layers[0]?.rope, config.tieWordEmbeddings], [[], undefined, true]);
-  assert.deepEqual(config.norm, { kind: "layer", epsilon: 1e-5, weightOffset: 0 });
+  assert.deepEqual(config.norm, { kind: "layer", epsilon: 1e-5, weightOffset: 0, hasBias: true });
   assert.deepEqual(config.mlp, { isGated: false, activation: "gelu-tanh", intermediateSize: 3072 });
 });
 
@@ -165,7 +173,7 @@ test("parseDecoderConfig() reads the text half of Gemma 3 with what its file lea
     { theta: 1e6, numDims: 256, scaling: { kind: "linear", factor: 8 } },
     { theta: 1e4, numDims: 256, scaling: { kind: "none" } },
   ]);
-  assert.deepEqual([config.norm.weightOffset, config.hasHeadNorm, config.attentionScale], [1, true, 1 / 16]);
+  assert.deepEqual([config.norm.weightOffset, config.headNorm?.scope, config.attentionScale], [1, "head", 1 / 16]);
   // The root of 2560 is 50.596; bf16 has 50.5 beside it.
   assert.equal(config.embeddingScale, 50.5);
 });

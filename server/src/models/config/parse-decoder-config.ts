@@ -4,9 +4,10 @@ import { HfFields } from "../../formats/hf/config-fields.ts";
 import type { WeightNames } from "../../formats/hf/weight-names.ts";
 import type { Architecture, BiasRule } from "./architecture.ts";
 import { ARCHITECTURES } from "./architectures.ts";
-import type { Activation, DecoderConfig, DecoderLayer, Experts } from "./decoder-config.ts";
+import type { Activation, DecoderConfig, DecoderLayer, Experts, Rope } from "./decoder-config.ts";
 import { layerWindows } from "./layer-windows.ts";
 import { parseRopes } from "./parse-rope.ts";
+import { refuseUnknownFields } from "./unknown-fields.ts";
 
 export interface ParsedDecoder {
   readonly config: DecoderConfig;
@@ -29,6 +30,8 @@ const ACTIVATIONS: ReadonlyMap<unknown, Activation> = new Map([
   ["gelu_pytorch_tanh", "gelu-tanh"],
   ["gelu_fast", "gelu-tanh"],
   ["gelu", "gelu-erf"],
+  ["relu", "relu"],
+  ["relu2", "relu2"],
 ]);
 /** Significant bits of the types in which models multiply embeddings. */
 const SIGNIFICANT_BITS: ReadonlyMap<unknown, number> = new Map([
@@ -37,10 +40,23 @@ const SIGNIFICANT_BITS: ReadonlyMap<unknown, number> = new Map([
 ]);
 
 /** @throws Error naming file and field */
-export function parseDecoderConfig({ config, generation, at }: HfConfigFiles): ParsedDecoder {
+export function parseDecoderConfig(files: HfConfigFiles): ParsedDecoder {
+  return parseFields(files).parsed;
+}
+
+/** Fields of the file that decide how the model computes. @throws Error as `parseDecoderConfig()` does */
+export function honouredFields(files: HfConfigFiles): readonly string[] {
+  return parseFields(files).fields.read();
+}
+
+function parseFields({ config, generation, at, isConverted = false }: HfConfigFiles): {
+  readonly parsed: ParsedDecoder;
+  readonly fields: HfFields;
+} {
   const root = new HfFields(config, at.config);
-  const architecture = findArchitecture(root);
-  const fields = sectionOf(root, config, at.config, architecture);
+  const row = findArchitecture(root);
+  const fields = sectionOf(root, config, at.config, row);
+  const architecture = { ...row, ...row.variant?.(fields) };
   refuseUnsupported(root, fields, architecture);
   const sizes = parseSizes(fields, architecture);
   const idFields = [...(generation === undefined ? [] : [new HfFields(generation, at.generation)]), fields, root];
@@ -51,7 +67,9 @@ export function parseDecoderConfig({ config, generation, at }: HfConfigFiles): P
     ...shape,
     ...parseLayers(fields, architecture, sizes),
     ...parseBlock(fields, architecture, sizes),
-    embeddingScale: architecture.scalesEmbedding ? embeddingScale([fields, root], sizes.hiddenSize) : 1,
+    embeddingScale: architecture.scalesEmbedding
+      ? embeddingScale([fields, root], sizes.hiddenSize)
+      : (architecture.scales?.embedding ?? 1),
     tieWordEmbeddings: (root.get("tie_word_embeddings") === undefined ? fields : root).boolean(
       "tie_word_embeddings",
       false,
@@ -60,7 +78,8 @@ export function parseDecoderConfig({ config, generation, at }: HfConfigFiles): P
     padTokenId: ids("pad_token_id")[0],
     eosTokenIds: ids("eos_token_id"),
   };
-  return { config: Object.freeze(described), weights: architecture.weights };
+  if (!isConverted) refuseUnknownFields(fields, architecture);
+  return { parsed: { config: Object.freeze(described), weights: architecture.weights }, fields };
 }
 
 function findArchitecture(root: HfFields): Architecture {
@@ -102,27 +121,40 @@ function refuseUnsupported(root: HfFields, fields: HfFields, { requires = {} }: 
 
 type Sizes = ReturnType<typeof parseSizes>;
 
-function parseSizes(fields: HfFields, { intermediateRatio }: Architecture) {
+function parseSizes(fields: HfFields, architecture: Architecture) {
+  const { intermediateRatio, intermediateField = "intermediate_size" } = architecture;
+  const { maxPositionsField = "max_position_embeddings" } = architecture;
   const hiddenSize = fields.int("hidden_size", SIZE);
   const numHeads = fields.int("num_attention_heads", SIZE);
-  const numKvHeads = fields.int("num_key_value_heads", { min: 1, max: numHeads, default: numHeads });
+  const { numKvHeads, headDim } = parseHeads(fields, architecture, hiddenSize, numHeads);
+  const ratio = intermediateRatio === undefined ? {} : { default: intermediateRatio * hiddenSize };
+  return {
+    vocabSize: fields.int("vocab_size", SIZE),
+    hiddenSize,
+    intermediateSize: fields.int(intermediateField, { ...SIZE, ...ratio }),
+    numLayers: fields.int("num_hidden_layers", { min: 1, max: MAX_LAYERS }),
+    numHeads,
+    numKvHeads,
+    headDim,
+    maxPositions: fields.int(maxPositionsField, SIZE),
+  };
+}
+
+function parseHeads(
+  fields: HfFields,
+  { numKvHeads: given, latent }: Architecture,
+  hiddenSize: number,
+  numHeads: number,
+): { readonly numKvHeads: number; readonly headDim: number } {
+  if (latent !== undefined) return { numKvHeads: 1, headDim: latent.keyRank + latent.ropeDims };
+  const numKvHeads = given ?? fields.int("num_key_value_heads", { min: 1, max: numHeads, default: numHeads });
   if (numHeads % numKvHeads !== 0) throw fields.refusal("num_key_value_heads", `a divisor of ${numHeads}`, numKvHeads);
   if (fields.get("head_dim") === undefined && hiddenSize % numHeads !== 0) {
     throw fields.refusal("hidden_size", `a multiple of num_attention_heads, ${numHeads}`, hiddenSize);
   }
   const headDim = fields.int("head_dim", { min: 2, max: 1024, default: hiddenSize / numHeads });
   if (headDim % 2 !== 0) throw fields.refusal("head_dim", "an even number", headDim);
-  const ratio = intermediateRatio === undefined ? {} : { default: intermediateRatio * hiddenSize };
-  return {
-    vocabSize: fields.int("vocab_size", SIZE),
-    hiddenSize,
-    intermediateSize: fields.int("intermediate_size", { ...SIZE, ...ratio }),
-    numLayers: fields.int("num_hidden_layers", { min: 1, max: MAX_LAYERS }),
-    numHeads,
-    numKvHeads,
-    headDim,
-    maxPositions: fields.int("max_position_embeddings", SIZE),
-  };
+  return { numKvHeads, headDim };
 }
 
 function parseLayers(
@@ -132,19 +164,33 @@ function parseLayers(
 ): Pick<DecoderConfig, "layers" | "ropes" | "experts"> {
   const windows = layerWindows(fields, architecture.window, sizes.numLayers);
   const experts = architecture.weights.experts === undefined ? undefined : parseExperts(fields, architecture);
-  const { full, sliding } = parseRopes(fields, sizes);
+  const { numDenseLayers = 0, withoutRope = () => false } = architecture;
   const isRotary = architecture.positions === "rope";
-  const hasTwo = full !== sliding && windows.some((window) => window !== undefined);
+  const ropes = isRotary ? ropesOf(fields, architecture, sizes, windows) : [];
   const layers = windows.map((window, i): DecoderLayer => {
-    const rope = hasTwo && window !== undefined ? 1 : 0;
-    const mlp = experts !== undefined && hasExperts(fields, i) ? "experts" : "dense";
-    return Object.freeze({ window, rope: isRotary ? rope : undefined, mlp });
+    const rope = ropes.length > 1 && window !== undefined ? 1 : 0;
+    const mlp = experts !== undefined && i >= numDenseLayers && hasExperts(fields, i) ? "experts" : "dense";
+    return Object.freeze({ window, rope: isRotary && !withoutRope(i, window) ? rope : undefined, mlp });
   });
-  const ropes = hasTwo ? [full, sliding] : [full];
-  return { layers: Object.freeze(layers), ropes: Object.freeze(isRotary ? ropes : []), experts };
+  return { layers: Object.freeze(layers), ropes: Object.freeze(ropes), experts };
 }
 
-function parseExperts(fields: HfFields, { weights }: Architecture): Experts {
+/** That of layers without a window, and that of the others if it is another one. */
+function ropesOf(
+  fields: HfFields,
+  { hasPlainLocalRope, isRopeInterleaved: isInterleaved, rotaryDims, ropeTheta: theta }: Architecture,
+  sizes: Sizes,
+  windows: readonly (number | undefined)[],
+): readonly Rope[] {
+  const { full, sliding } = parseRopes(fields, { ...sizes, rotaryDims, theta });
+  const local =
+    full === sliding && hasPlainLocalRope === true ? { ...full, scaling: { kind: "none" as const } } : sliding;
+  const hasTwo = full !== local && windows.some((window) => window !== undefined);
+  const ropes = hasTwo ? [full, local] : [full];
+  return isInterleaved === true ? ropes.map((rope) => Object.freeze({ ...rope, isInterleaved })) : ropes;
+}
+
+function parseExperts(fields: HfFields, { weights, routing, sharedExpertsSize }: Architecture): Experts {
   const name = fields.get("num_experts") === undefined ? "num_local_experts" : "num_experts";
   const numExperts = fields.int(name, { min: 1, max: MAX_EXPERTS });
   const hasShared = weights.experts?.sharedGate !== undefined;
@@ -153,7 +199,8 @@ function parseExperts(fields: HfFields, { weights }: Architecture): Experts {
     numChosen: fields.int("num_experts_per_tok", { min: 1, max: numExperts }),
     intermediateSize: fields.int("moe_intermediate_size", SIZE),
     isRenormalized: fields.boolean("norm_topk_prob", false),
-    sharedIntermediateSize: hasShared ? fields.int("shared_expert_intermediate_size", SIZE) : 0,
+    sharedIntermediateSize: sharedExpertsSize ?? (hasShared ? fields.int("shared_expert_intermediate_size", SIZE) : 0),
+    ...(routing === undefined ? {} : { routing }),
   });
 }
 
@@ -168,30 +215,53 @@ function hasExperts(fields: HfFields, layer: number): boolean {
 function parseBlock(fields: HfFields, architecture: Architecture, sizes: Sizes) {
   const bias = (rule: BiasRule): boolean => (typeof rule === "boolean" ? rule : fields.boolean(rule.field, false));
   const { biases } = architecture;
+  const { scales = {}, norm } = architecture;
   const scalar = fields.positive("query_pre_attn_scalar", sizes.headDim);
   const activation = architecture.activation ?? ACTIVATIONS.get(fields.get("hidden_act") ?? "silu");
-  if (activation === undefined) {
+  if (activation === undefined || !isKnownForm(activation, architecture.isGated)) {
     throw fields.refusal("hidden_act", `one of ${[...ACTIVATIONS.keys()].join(", ")}`, fields.get("hidden_act"));
   }
   return {
     norm: Object.freeze({
-      kind: architecture.norm === "layer" ? ("layer" as const) : ("rms" as const),
+      kind: norm.startsWith("layer") ? ("layer" as const) : ("rms" as const),
       epsilon: fields.positive("rms_norm_eps", 1e-6),
-      weightOffset: architecture.norm === "rms-plus-one" ? (1 as const) : (0 as const),
+      // GGUF files hold weights with the one added.
+      weightOffset:
+        norm.endsWith("plus-one") && !fields.boolean("norm_weights_are_whole", false) ? (1 as const) : (0 as const),
+      hasBias: architecture.hasNormBias ?? norm.startsWith("layer"),
     }),
     residual: architecture.residual,
-    hasHeadNorm: architecture.hasHeadNorm,
-    attentionScale: 1 / Math.sqrt(scalar),
+    headNorm: architecture.headNorm,
+    latent: architecture.latent,
+    attentionScale: scales.attention ?? 1 / Math.sqrt(scalar),
     attentionSoftCap: optionalPositive(fields, "attn_logit_softcapping"),
-    mlp: Object.freeze({ isGated: architecture.isGated, activation, intermediateSize: sizes.intermediateSize }),
+    hasSinks: architecture.hasSinks ?? false,
+    alibiScale: architecture.positions === "alibi" ? (architecture.alibiScale ?? 1) : undefined,
+    temperature: architecture.temperature,
+    qkvClip: architecture.qkvClip,
+    mlp: Object.freeze({
+      isGated: architecture.isGated,
+      activation,
+      intermediateSize: sizes.intermediateSize,
+      ...(architecture.clamp === undefined ? {} : { clamp: architecture.clamp }),
+    }),
     biases: Object.freeze({
       qkv: bias(biases.qkv),
       oProj: bias(biases.oProj),
       mlp: bias(biases.mlp),
       output: bias(biases.output),
     }),
+    hasEmbeddingNorm: architecture.weights.embeddingNorm !== undefined,
+    residualScale: scales.residual ?? 1,
+    logitScale: scales.logits ?? 1,
     logitSoftCap: optionalPositive(fields, "final_logit_softcapping"),
   };
+}
+
+/** SiLU comes with a gate, ReLU without one. */
+function isKnownForm(activation: Activation, isGated: boolean): boolean {
+  if (activation === "silu") return isGated;
+  return activation === "relu" || activation === "relu2" ? !isGated : true;
 }
 
 function optionalPositive(fields: HfFields, name: string): number | undefined {

@@ -5,6 +5,9 @@ import type { Rope, RopeScaling } from "./decoder-config.ts";
 export interface RopeSizes {
   readonly headDim: number;
   readonly maxPositions: number;
+  /** Elements of a head that rotate and the base, where the architecture says them in its own way. */
+  readonly rotaryDims?: number | undefined;
+  readonly theta?: number | undefined;
 }
 
 /** RoPE of layers with full attention, and of layers with a window. */
@@ -31,7 +34,7 @@ export function parseRopes(fields: HfFields, sizes: RopeSizes): ParsedRopes {
 function parseRope(fields: HfFields, rope: HfFields | undefined, sizes: RopeSizes): Rope {
   const holderOf = (name: string): HfFields => (rope?.get(name) === undefined ? fields : rope);
   const share = holderOf("partial_rotary_factor").positive("partial_rotary_factor", 1);
-  const numDims = Math.floor(sizes.headDim * share);
+  const numDims = sizes.rotaryDims ?? Math.floor(sizes.headDim * share);
   if (numDims % 2 !== 0 || numDims < 2 || numDims > sizes.headDim) {
     const expected = `an even part of a head of ${sizes.headDim}`;
     throw holderOf("partial_rotary_factor").refusal("partial_rotary_factor", expected, share);
@@ -39,11 +42,19 @@ function parseRope(fields: HfFields, rope: HfFields | undefined, sizes: RopeSize
   const scaling = rope === undefined ? ({ kind: "none" } as const) : parseScaling(fields, rope, numDims, sizes);
   const sections = rope?.get("mrope_section") === undefined ? undefined : parseSections(rope, numDims / 2);
   return Object.freeze({
-    theta: holderOf("rope_theta").positive("rope_theta", 10_000),
+    theta: stretched(sizes.theta ?? holderOf("rope_theta").positive("rope_theta", 10_000), rope, numDims),
     numDims,
     scaling: Object.freeze(scaling),
     ...(sections === undefined ? {} : { sections }),
   });
+}
+
+/** Hunyuan's form of a "dynamic" scaling: another base, whatever the length of the sequence. */
+function stretched(theta: number, rope: HfFields | undefined, numDims: number): number {
+  const alpha = rope?.get("alpha");
+  return rope === undefined || alpha === undefined
+    ? theta
+    : theta * rope.positive("alpha") ** (numDims / (numDims - 2));
 }
 
 /** Sizes of the sections for time, row and column, in this order. */
@@ -64,7 +75,8 @@ function parseScaling(fields: HfFields, rope: HfFields, numDims: number, sizes: 
     max: MAX_POSITIONS,
     default: sizes.maxPositions,
   });
-  if (kind === "default" || kind === "mrope") return { kind: "none" };
+  const isStretched = kind === "dynamic" && rope.get("alpha") !== undefined;
+  if (kind === "default" || kind === "mrope" || isStretched) return { kind: "none" };
   if (kind === "linear") return { kind, factor: rope.positive("factor") };
   if (kind === "llama3") return parseLlama3(rope, originalMaxPositions);
   if (kind === "yarn") return parseYarn(rope, originalMaxPositions);

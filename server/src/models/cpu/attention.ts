@@ -1,13 +1,17 @@
 /** The attention of a layer as a list of ops: norms of heads, rotation, the cache, the windows. */
 import { type RecordedSpan, recordAttention, recordSpans } from "../../../kernels/attention/attention.ggml.ts";
 import { type AttentionSequence, planAttention } from "../../../kernels/attention/attention-span.ts";
+import { recordClamp } from "../../../kernels/clamp/clamp.ggml.ts";
+import { recordNormParts } from "../../../kernels/norm-parts/norm-parts.ggml.ts";
 import { recordRmsNormHeads } from "../../../kernels/rms-norm-heads/rms-norm-heads.ggml.ts";
 import { recordRope } from "../../../kernels/rope/rope.ggml.ts";
+import { recordScaleHeads } from "../../../kernels/scale-heads/scale-heads.ggml.ts";
 import { recordStoreKv } from "../../../kernels/store-kv/store-kv.ggml.ts";
 import { expectAt } from "../../core/expect-at.ts";
 import type { CpuGraph } from "../../device/cpu/cpu-graph.ts";
 import type { CpuTensor } from "../../device/cpu/cpu-tensor.ts";
-import type { DecoderModel, LayerCache } from "./decoder-model.ts";
+import type { DecoderConfig } from "../config/decoder-config.ts";
+import type { DecoderModel } from "./decoder-model.ts";
 
 /** Attention spans of each sequence's queries, for each window of a layer; recorded at the first use. */
 export class SpansByWindow {
@@ -15,24 +19,26 @@ export class SpansByWindow {
   readonly #sequences: readonly AttentionSequence[];
   readonly #blockSize: number;
   readonly #alwaysGathers: boolean;
+  readonly #alibiScale: number | undefined;
   readonly #spans = new Map<number | undefined, readonly RecordedSpan[]>();
 
   constructor(
     graph: CpuGraph,
     { sequences, blockSize }: { readonly sequences: readonly AttentionSequence[]; readonly blockSize: number },
-    caches: readonly LayerCache[],
+    { caches, config }: Pick<DecoderModel, "caches" | "config">,
   ) {
     this.#graph = graph;
     this.#sequences = sequences;
     this.#blockSize = blockSize;
     // Gathered rows are widened, and rows of a narrow cache that are read in place are not.
+    this.#alibiScale = config.alibiScale;
     this.#alwaysGathers = graph.isDeterministic && caches.some(({ keys }) => keys.type !== "f32");
   }
 
   get(window: number | undefined): readonly RecordedSpan[] {
     const known = this.#spans.get(window);
     if (known !== undefined) return known;
-    const options = { window, alwaysGathers: this.#alwaysGathers };
+    const options = { window, alwaysGathers: this.#alwaysGathers, distanceScale: this.#alibiScale };
     const plans = this.#sequences.map((sequence) => planAttention(sequence, this.#blockSize, options));
     const recorded = recordSpans(this.#graph, plans);
     this.#spans.set(window, recorded);
@@ -45,6 +51,25 @@ export interface TokenPlaces {
   readonly positions: CpuTensor; // [numTokens]; with axes [4 * numTokens]
   /** Only for models all of whose ropes have sections. */
   readonly hasAxes: boolean;
+  /** Factors of the queries, for models whose attention has a temperature: [numTokens, numHeads + numKvHeads]. */
+  readonly temperatures?: CpuTensor | undefined;
+}
+
+/** 1 for each key head, and for the queries what the position of the token says. */
+export function recordTemperatures(
+  graph: CpuGraph,
+  { temperature, numHeads, numKvHeads }: DecoderConfig,
+  positions: Int32Array,
+): CpuTensor | undefined {
+  if (temperature === undefined) return undefined;
+  const { beta, positions: step } = temperature;
+  const width = numHeads + numKvHeads;
+  const factors = new Float32Array(positions.length * width).fill(1);
+  for (const [i, position] of positions.entries()) {
+    const factor = 1 + beta * Math.log(1 + Math.floor(position / step));
+    factors.fill(factor, i * width, i * width + numHeads);
+  }
+  return graph.input("f32", [positions.length, width], factors);
 }
 
 /** Keys after their norms and rotation, and values as they are projected, to the slots of their tokens. */
@@ -63,7 +88,7 @@ export function recordStored(
 /** [numTokens, numHeads * headDim] */
 export function recordLayerAttention(
   graph: CpuGraph,
-  { config, caches }: DecoderModel,
+  { config, caches, weights }: DecoderModel,
   index: number,
   queries: CpuTensor,
   spans: SpansByWindow,
@@ -72,12 +97,16 @@ export function recordLayerAttention(
   return recordAttention(graph, {
     q: queries,
     keyCache: cache.keys,
-    valueCache: cache.values,
+    // The latent of a row is its values too.
+    valueCache: config.latent === undefined ? cache.values : cache.keys,
+    valueDims: config.latent?.keyRank,
     spans: spans.get(expectAt(config.layers, index).window),
     numHeads: config.numHeads,
     numKvHeads: config.numKvHeads,
     scale: config.attentionScale,
     softCap: config.attentionSoftCap,
+    sinks: expectAt(weights.layers, index).sinks,
+    hasAlibi: config.alibiScale !== undefined,
   });
 }
 
@@ -87,26 +116,64 @@ export function recordLayerAttention(
  */
 export function recordRotated(
   graph: CpuGraph,
-  { config, weights, ropeMagnitudes }: DecoderModel,
+  model: DecoderModel,
   index: number,
   qkv: CpuTensor,
-  { positions, hasAxes }: TokenPlaces,
+  places: TokenPlaces,
 ): CpuTensor {
-  const { numHeads, numKvHeads, headDim, norm, layers, ropes } = config;
-  const { headNorms } = expectAt(weights.layers, index);
-  const { epsilon } = norm;
-  const x = headNorms === undefined ? qkv : recordRmsNormHeads(graph, { x: qkv, weight: headNorms, epsilon });
+  const { headNorm, headDim } = model.config;
+  const isAfter = headNorm?.isAfterRope === true;
+  const rotated = recordTurned(graph, model, index, isAfter ? qkv : recordNormed(graph, model, index, qkv), places);
+  if (!isAfter) return scaled(graph, rotated, places);
+  const [numTokens = 0, numHeads = 0] = rotated.shape;
+  const flat = graph.ggml.base.reshape2d(graph.claim(), rotated.handle, numHeads * headDim, numTokens);
+  const rows: CpuTensor = { handle: flat, type: "f32", shape: [numTokens, numHeads * headDim] };
+  return scaled(graph, headsOf(recordNormed(graph, model, index, rows), headDim), places);
+}
+
+function headsOf(x: CpuTensor, headDim: number): CpuTensor {
   const [numTokens = 0, width = 0] = x.shape;
+  return { ...x, shape: [numTokens, width / headDim, headDim] };
+}
+
+function scaled(graph: CpuGraph, x: CpuTensor, { temperatures }: TokenPlaces): CpuTensor {
+  return temperatures === undefined ? x : recordScaleHeads(graph, { x, factors: temperatures });
+}
+
+/** Rows of queries and keys after their norms; `qkv` itself where they have none. */
+function recordNormed(graph: CpuGraph, { config, weights }: DecoderModel, index: number, qkv: CpuTensor): CpuTensor {
+  const { headNorm, numHeads, numKvHeads, headDim, norm, qkvClip: limit } = config;
+  const { headNorms: weight } = expectAt(weights.layers, index);
+  if (weight === undefined || headNorm === undefined) return qkv;
+  const { epsilon } = norm;
+  const { kind } = headNorm;
+  const widths = [numHeads * headDim, numKvHeads * headDim];
+  const x =
+    headNorm.scope === "head"
+      ? recordRmsNormHeads(graph, { x: qkv, weight, epsilon, kind })
+      : recordNormParts(graph, { x: qkv, weight, widths, epsilon, kind });
+  return limit === undefined ? x : recordClamp(graph, { x, limit });
+}
+
+function recordTurned(
+  graph: CpuGraph,
+  { config, weights, ropeMagnitudes }: DecoderModel,
+  index: number,
+  x: CpuTensor,
+  places: TokenPlaces,
+): CpuTensor {
+  const { numHeads, numKvHeads, headDim, layers, ropes } = config;
   const number = expectAt(layers, index).rope;
-  if (number === undefined) return { ...x, shape: [numTokens, width / headDim, headDim] };
-  const { theta, numDims, sections } = expectAt(ropes, number);
+  if (number === undefined) return headsOf(x, headDim);
+  const { theta, numDims, sections, isInterleaved } = expectAt(ropes, number);
   return recordRope(graph, {
     x,
-    positions,
-    sections: hasAxes ? sections : undefined,
+    positions: places.positions,
+    sections: places.hasAxes ? sections : undefined,
     numHeads: numHeads + numKvHeads,
     headDim,
     numDims,
+    isInterleaved,
     theta,
     frequencyFactors: weights.ropeDivisors[number],
     magnitude: ropeMagnitudes[number] ?? 1,

@@ -1,5 +1,6 @@
 /** The operations of a decoder's pass on the CPU: each records nodes of a ggml graph. Fusions are recorded as their parts. */
 import { recordAdd } from "../../../kernels/add/add.ggml.ts";
+import { recordClamp } from "../../../kernels/clamp/clamp.ggml.ts";
 import { recordGatherRows } from "../../../kernels/gather-rows/gather-rows.ggml.ts";
 import { recordLayerNorm } from "../../../kernels/layer-norm/layer-norm.ggml.ts";
 import { recordLinear } from "../../../kernels/linear/linear.ggml.ts";
@@ -11,10 +12,19 @@ import { recordSoftCap } from "../../../kernels/soft-cap/soft-cap.ggml.ts";
 import type { CpuGraph } from "../../device/cpu/cpu-graph.ts";
 import type { CpuTensor } from "../../device/cpu/cpu-tensor.ts";
 import type { LoraLinear } from "../../formats/lora/lora-adapter.ts";
+import type { DecoderConfig } from "../config/decoder-config.ts";
 import type { DecoderOps, NormedRows, NormStep } from "../decoder/decoder-ops.ts";
 import type { ExpertWeights, Linear, Norm } from "../weights/weight-plan.ts";
-import { recordLayerAttention, recordRotated, recordStored, SpansByWindow, type TokenPlaces } from "./attention.ts";
+import {
+  recordLayerAttention,
+  recordRotated,
+  recordStored,
+  recordTemperatures,
+  SpansByWindow,
+  type TokenPlaces,
+} from "./attention.ts";
 import type { DecoderBatch, DecoderModel } from "./decoder-model.ts";
+import { recordLatentOutput, recordLatentStored } from "./latent-attention.ts";
 import { StepAdapters } from "./lora.ts";
 import { recordActivation, recordExperts } from "./mlp.ts";
 
@@ -37,9 +47,9 @@ export class CpuDecoderOps implements DecoderOps<CpuTensor, CpuTensor> {
     this.#graph = graph;
     this.#model = model;
     this.#batch = batch;
-    this.#places = recordPlaces(graph, batch);
+    this.#places = recordPlaces(graph, model.config, batch);
     this.#slots = graph.input("i32", [batch.tokenIds.length], batch.slots);
-    this.#spans = new SpansByWindow(graph, batch, model.caches);
+    this.#spans = new SpansByWindow(graph, batch, model);
     this.#adapters = new StepAdapters(graph, batch.sequences, model.adapters);
     this.logitRows = logitRowsOf(batch);
   }
@@ -59,15 +69,19 @@ export class CpuDecoderOps implements DecoderOps<CpuTensor, CpuTensor> {
         values: graph.input("f32", [rows.length, config.hiddenSize], values),
       });
     }
-    if (weights.positions === undefined) return x;
-    const { positions } = this.#places;
-    return recordAdd(graph, { a: x, b: recordGatherRows(graph, { table: weights.positions, ids: positions }) });
+    if (weights.positions !== undefined) {
+      const { positions } = this.#places;
+      x = recordAdd(graph, { a: x, b: recordGatherRows(graph, { table: weights.positions, ids: positions }) });
+    }
+    return this.#norm(weights.embeddingNorm, x);
   }
 
   addNorm(residual: CpuTensor, { norm, branch, postNorm }: Step): Normed {
     if (branch === undefined) return { residual, normed: this.#norm(norm, residual) };
-    const a = postNorm === undefined ? branch : this.#norm(postNorm, branch);
-    const sum = recordAdd(this.#graph, { a, b: residual });
+    const a = this.#norm(postNorm, branch);
+    const { residualScale: factor } = this.#model.config;
+    const scaled = factor === 1 ? a : recordScale(this.#graph, { x: a, factor });
+    const sum = recordAdd(this.#graph, { a: scaled, b: residual });
     return { residual: sum, normed: this.#norm(norm, sum) };
   }
 
@@ -77,13 +91,21 @@ export class CpuDecoderOps implements DecoderOps<CpuTensor, CpuTensor> {
   }
 
   rotateAndStore(layer: number, qkv: CpuTensor): CpuTensor {
-    const queries = recordRotated(this.#graph, this.#model, layer, qkv, this.#places);
-    recordStored(this.#graph, this.#model, layer, { queries, qkv, slots: this.#slots });
+    if (this.#model.config.latent !== undefined)
+      return recordLatentStored(this.#graph, this.#model, layer, { qkv, slots: this.#slots, places: this.#places });
+    const { qkvClip: limit, headNorm } = this.#model.config;
+    const rows = limit === undefined ? qkv : recordClamp(this.#graph, { x: qkv, limit });
+    // Queries and keys that are normalized are clipped behind that.
+    const from = headNorm === undefined ? rows : qkv;
+    const queries = recordRotated(this.#graph, this.#model, layer, from, this.#places);
+    recordStored(this.#graph, this.#model, layer, { queries, qkv: rows, slots: this.#slots });
     return queries;
   }
 
   attend(layer: number, queries: CpuTensor): CpuTensor {
-    return recordLayerAttention(this.#graph, this.#model, layer, queries, this.#spans);
+    const attended = recordLayerAttention(this.#graph, this.#model, layer, queries, this.#spans);
+    if (this.#model.config.latent === undefined) return attended;
+    return recordLatentOutput(this.#graph, this.#model, layer, attended);
   }
 
   /** Attention that nothing reads would leave inputs of the graph unused. */
@@ -120,19 +142,34 @@ export class CpuDecoderOps implements DecoderOps<CpuTensor, CpuTensor> {
   /** Logits of the rows that the walk gives: f32 [logitRows, vocab]. */
   logits(normed: CpuTensor): CpuTensor {
     const { config, weights } = this.#model;
-    const x = recordLinear(this.#graph, { x: normed, ...weights.output });
+    const made = recordLinear(this.#graph, { x: normed, ...weights.output });
+    const { logitScale: factor } = config;
+    const x = factor === 1 ? made : recordScale(this.#graph, { x: made, factor });
     return config.logitSoftCap === undefined ? x : recordSoftCap(this.#graph, { x, cap: config.logitSoftCap });
   }
 
-  #norm(weights: Norm<CpuTensor>, x: CpuTensor): CpuTensor {
+  #norm(weights: Norm<CpuTensor> | undefined, x: CpuTensor): CpuTensor {
+    if (weights === undefined) return x;
     const { kind, epsilon } = this.#model.config.norm;
     if (kind === "layer") return recordLayerNorm(this.#graph, { x, ...weights, epsilon });
     return recordRmsNorm(this.#graph, { x, weight: weights.weight, epsilon });
   }
 }
 
-function recordPlaces(graph: CpuGraph, { axes, positions }: DecoderBatch): TokenPlaces {
-  if (axes === undefined) return { positions: graph.input("i32", [positions.length], positions), hasAxes: false };
+function recordPlaces(graph: CpuGraph, config: DecoderConfig, { axes, positions }: DecoderBatch): TokenPlaces {
+  if (axes === undefined) {
+    const temperatures = recordTemperatures(graph, config, positions);
+    // Inputs that no node uses are errors.
+    let recorded: CpuTensor | undefined;
+    return {
+      get positions(): CpuTensor {
+        recorded ??= graph.input("i32", [positions.length], positions);
+        return recorded;
+      },
+      hasAxes: false,
+      temperatures,
+    };
+  }
   const lists = new Int32Array(POSITIONS_PER_TOKEN * positions.length); // the op takes a fourth
   lists.set(axes);
   return { positions: graph.input("i32", [lists.length], lists), hasAxes: true };

@@ -10,8 +10,8 @@ import { CpuDecoderOps } from "./decoder-ops.ts";
 import { countAdapters, LORA_TENSORS_PER_ADAPTER, LORA_TENSORS_PER_LAYER } from "./lora.ts";
 
 /** Graph tensors of a layer and of the model besides attention's and the experts' own, at most. */
-const TENSORS_PER_LAYER = 48;
-const TENSORS_PER_EXPERT_LAYER = 32;
+const TENSORS_PER_LAYER = 80;
+const TENSORS_PER_EXPERT_LAYER = 64;
 const TENSORS_PER_MODEL = 32;
 
 /** Room that `recordDecoder` needs in its graph. */

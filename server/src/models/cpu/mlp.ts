@@ -1,11 +1,13 @@
 /** The activation of an MLP, and a mixture of experts, as lists of ops. */
 import { recordAdd } from "../../../kernels/add/add.ggml.ts";
+import { recordClampedSwiglu } from "../../../kernels/clamped-swiglu/clamped-swiglu.ggml.ts";
 import { recordExpertLinear } from "../../../kernels/expert-linear/expert-linear.ggml.ts";
 import { recordGateRows } from "../../../kernels/gate-rows/gate-rows.ggml.ts";
 import { recordGelu } from "../../../kernels/gelu/gelu.ggml.ts";
 import { recordGeluMul } from "../../../kernels/gelu-mul/gelu-mul.ggml.ts";
 import { recordLinear } from "../../../kernels/linear/linear.ggml.ts";
 import { recordMixExperts } from "../../../kernels/mix-experts/mix-experts.ggml.ts";
+import { recordRelu } from "../../../kernels/relu/relu.ggml.ts";
 import { recordRouteExperts } from "../../../kernels/route-experts/route-experts.ggml.ts";
 import { recordSiluMul } from "../../../kernels/silu-mul/silu-mul.ggml.ts";
 import type { CpuGraph } from "../../device/cpu/cpu-graph.ts";
@@ -15,12 +17,25 @@ import type { ExpertWeights, Mlp } from "../weights/weight-plan.ts";
 
 /** Without a gate [numRows, width] as `x`; with one, half as wide: rows of `x` are [gate | up]. */
 export function recordActivation(graph: CpuGraph, { mlp }: DecoderConfig, x: CpuTensor): CpuTensor {
-  if (mlp.activation === "silu") {
-    if (mlp.isGated) return recordSiluMul(graph, { gateUp: x });
-    throw new Error("silu without a gate: no architecture has it");
+  const { activation, isGated, clamp } = mlp;
+  switch (activation) {
+    case "silu":
+      if (isGated) return recordSiluMul(graph, { gateUp: x });
+      break;
+    case "gelu-tanh":
+    case "gelu-erf": {
+      const form = activation === "gelu-tanh" ? "tanh" : "erf";
+      return isGated ? recordGeluMul(graph, { gateUp: x, form }) : recordGelu(graph, { x, form });
+    }
+    case "relu":
+    case "relu2":
+      if (!isGated) return recordRelu(graph, { x, isSquared: activation === "relu2" });
+      break;
+    case "swiglu-clamped":
+      if (isGated && clamp !== undefined) return recordClampedSwiglu(graph, { gateUp: x, ...clamp });
+      break;
   }
-  const form = mlp.activation === "gelu-tanh" ? "tanh" : "erf";
-  return mlp.isGated ? recordGeluMul(graph, { gateUp: x, form }) : recordGelu(graph, { x, form });
+  throw new Error(`${activation} ${isGated ? "with" : "without"} a gate: no architecture has it`);
 }
 
 /** [numRows, hidden] */
@@ -32,15 +47,17 @@ export function recordExperts(
 ): CpuTensor {
   const { experts } = config;
   if (experts === undefined) throw new Error("a layer has experts that its model does not describe");
-  const logits = recordLinear(graph, { x, weight: weights.router });
-  const route = recordRouteExperts(graph, { logits, ...experts });
-  const opened = recordExpertLinear(graph, { x, weight: weights.in, ids: route.ids });
+  const logits = recordLinear(graph, { x, weight: weights.router, bias: weights.routerBias });
+  const { ids, weights: shares } = recordRouteExperts(graph, { logits, ...experts, correction: weights.correction });
+  const opened = recordExpertLinear(graph, { x, weight: weights.in, ids, bias: weights.inBias });
   const active = recordActivation(graph, config, opened);
-  const closed = recordExpertLinear(graph, { x: active, weight: weights.out, ids: route.ids });
-  const mixed = recordMixExperts(graph, { x: closed, weights: route.weights });
+  const closed = recordExpertLinear(graph, { x: active, weight: weights.out, ids, bias: weights.outBias });
+  const mixed = recordMixExperts(graph, { x: closed, weights: shares });
   if (weights.shared === undefined) return mixed;
-  const gate = recordLinear(graph, { x, weight: weights.shared.gate });
-  const shared = recordGateRows(graph, { x: recordDense(graph, config, weights.shared.mlp, x), gate });
+  const { gate, mlp } = weights.shared;
+  const dense = recordDense(graph, config, mlp, x);
+  if (gate === undefined) return recordAdd(graph, { a: mixed, b: dense });
+  const shared = recordGateRows(graph, { x: dense, gate: recordLinear(graph, { x, weight: gate }) });
   return recordAdd(graph, { a: mixed, b: shared });
 }
 

@@ -181,7 +181,9 @@ function enqueueNorm(
   { norm, reader, branch, postNorm }: Step,
 ): CudaRows {
   const { stream, model, memory } = pass;
+  const { residualScale } = model.config;
   const { kind, epsilon } = model.config.norm;
+  if (norm === undefined) throw new Error("rows that are read without a norm");
   if (postNorm !== undefined && kind !== "rms")
     throw new Error("a norm behind a branch: expected it to be of kind rms");
   const isCoded = reader !== undefined && takesFp8(pass, reader, numRows);
@@ -193,6 +195,7 @@ function enqueueNorm(
     branch: branch?.address,
     branchScales: deferred?.scales,
     branchPartials: deferred?.parts,
+    branchScale: residualScale,
     postWeight: postNorm?.weight.address,
     kind,
     weight: norm.weight.address,

@@ -1,13 +1,12 @@
 /** Enqueues the forward pass of a decoder on a GPU, its logits, and the choice of tokens. The engine decides the meaning of the batch. */
 import { ELEM_BYTES, type ElemType } from "../../../kernels/cuda/launch-args.ts";
-import { launchSoftCap } from "../../../kernels/elementwise/elementwise.cuda.ts";
-import { launchSample } from "../../../kernels/sample/sample.cuda.ts";
+import { launchScale, launchSoftCap } from "../../../kernels/elementwise/elementwise.cuda.ts";
 import type { DevicePointer } from "../../device/cuda/kernel-stream.ts";
 import { walkDecoder } from "../decoder/walk-decoder.ts";
 import { CudaDecoderOps } from "./decoder-ops.ts";
 import type { CudaReplacedRows } from "./embedding.ts";
 import { enqueueGemm } from "./gemm.ts";
-import { type CudaPass, type CudaRows, numbersAt } from "./pass.ts";
+import type { CudaPass, CudaRows } from "./pass.ts";
 import { enqueueGatheredLogits, isLastStage, ownPart } from "./ranks.ts";
 
 /** From tokens to the normalized rows that logits are made of; undefined when none are wanted. */
@@ -29,6 +28,9 @@ export function enqueueLogits(
     const width = model.share?.vocabulary.count ?? config.vocabSize;
     const x = rowsFrom(rows, first, config.hiddenSize, type);
     enqueueGemm(pass, { x, linear: weights.output, rows: count, y: part }, { outputType: "f32" });
+    if (config.logitScale !== 1) {
+      launchScale(stream, { type: "f32", x: part, out: part, count: count * width, factor: config.logitScale });
+    }
     if (config.logitSoftCap !== undefined) {
       launchSoftCap(stream, { type: "f32", x: part, out: part, count: count * width, cap: config.logitSoftCap });
     }
@@ -39,21 +41,4 @@ export function enqueueLogits(
 function rowsFrom({ address, scales }: CudaRows, first: number, width: number, type: ElemType): CudaRows {
   if (scales === undefined) return { address: address + BigInt(first * width * ELEM_BYTES[type]) };
   return { address: address + BigInt(first * width), scales: scales + BigInt(4 * first) };
-}
-
-/** Chooses a token for each of `count` rows of logits: i32 [count] in `memory.chosen`, f32 [count] behind them. */
-export function enqueueChoice({ stream, model, memory, batch }: CudaPass, count: number): void {
-  const { vocabSize } = model.config;
-  launchSample(stream, {
-    type: "f32",
-    logits: memory.logits,
-    numRows: count,
-    vocab: vocabSize,
-    rowStride: vocabSize,
-    params: numbersAt(batch, "choices"),
-    countTable: memory.tokenCounts,
-    biasTable: memory.logitBiases,
-    tokens: memory.chosen,
-    logProbs: memory.chosen + BigInt(4 * count),
-  });
 }

@@ -11,6 +11,7 @@ import type { ExpertWeights, Linear } from "../weights/weight-plan.ts";
 import type { ExpertsMemory } from "./experts-memory.ts";
 import { enqueueGemm } from "./gemm.ts";
 import type { CudaPass } from "./pass.ts";
+import { cudaActivation } from "./supported.ts";
 
 /** y[numRows, hidden] of x[numRows, hidden] */
 export function enqueueExperts(
@@ -71,7 +72,7 @@ function enqueueChosen(
     inputs: hiddenSize,
     outputs: 2 * intermediateSize,
   });
-  const { activation } = config.mlp;
+  const activation = cudaActivation(config);
   launchGatedMul(stream, {
     type,
     activation,
@@ -93,7 +94,7 @@ function enqueueChosen(
   launchMixExperts(stream, { type, ...sum });
 }
 
-/** Adds the output of the shared expert, times the sigmoid of its gate, to y. */
+/** Adds the output of the shared expert, times the sigmoid of its gate if it has one, to y. */
 function enqueueShared(
   pass: CudaPass,
   { mlp, gate }: NonNullable<ExpertWeights<CudaTensor>["shared"]>,
@@ -107,17 +108,14 @@ function enqueueShared(
     enqueueGemm(pass, { x: { address: input }, linear, rows: numRows, y: out });
   };
   gemm(x, mlp.in, sharedOpened);
-  const { activation } = config.mlp;
+  const activation = cudaActivation(config);
   launchGatedMul(stream, { type, activation, gateUp: sharedOpened, out: sharedActive, numRows, width });
   gemm(sharedActive, mlp.out, sharedClosed);
-  gemm(x, { weight: gate, bias: undefined }, sharedGate);
   const rows = { type, count: numRows * config.hiddenSize };
-  launchGateRows(stream, {
-    ...rows,
-    x: sharedClosed,
-    gate: sharedGate,
-    out: sharedClosed,
-    width: config.hiddenSize,
-  });
+  if (gate !== undefined) {
+    gemm(x, { weight: gate, bias: undefined }, sharedGate);
+    const { hiddenSize: width } = config;
+    launchGateRows(stream, { ...rows, x: sharedClosed, gate: sharedGate, out: sharedClosed, width });
+  }
   launchAdd(stream, { ...rows, a: y, b: sharedClosed, out: y });
 }

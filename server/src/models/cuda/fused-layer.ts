@@ -11,6 +11,7 @@ import {
 import type { CudaTensor } from "../../device/cuda/cuda-tensor.ts";
 import type { ExpertWeights, LayerWeights, Mlp } from "../weights/weight-plan.ts";
 import type { CudaDecoderModel, CudaPass } from "./pass.ts";
+import { cudaActivation } from "./supported.ts";
 
 type Layer = LayerWeights<CudaTensor>;
 
@@ -32,11 +33,12 @@ export function enqueueFusedLayer(
 ): void {
   const { layers } = model.weights;
   const [layer, next] = [layers[index], layers[index + 1]];
-  if (layer?.mlpNorm === undefined || "router" in layer.mlp) throw new Error(`layer ${index}: not one for few rows`);
-  const { mlp, norm } = model.config;
+  if (layer?.mlpNorm === undefined || (next !== undefined && next.attentionNorm === undefined) || "router" in layer.mlp)
+    throw new Error(`layer ${index}: not one for few rows`);
+  const { norm } = model.config;
   launchFusedLayer(stream, {
     ...{ weightType, numRows: batch.numTokens, ...widths(model) },
-    activation: mlp.activation,
+    activation: cudaActivation(model.config),
     epsilon: norm.epsilon,
     attention: memory.attentionOutput,
     residual: memory.residual,
@@ -47,7 +49,7 @@ export function enqueueFusedLayer(
     down: matrixOf(layer.mlp.out.weight),
     qkvProj: next && {
       matrix: matrixOf(next.qkv.weight),
-      norm: next.attentionNorm.weight.address,
+      norm: next.attentionNorm?.weight.address ?? 0n,
       bias: next.qkv.bias?.address,
       out: memory.qkv,
     },
@@ -91,6 +93,7 @@ function findType({ config, type, weights, ranks }: CudaDecoderModel): FusedLaye
     ranks === undefined &&
     config.residual !== "parallel" &&
     config.norm.kind === "rms" &&
+    config.residualScale === 1 &&
     config.mlp.isGated;
   if (!isWritten || !weights.layers.every(isPlain)) return undefined;
   const types = new Set(weights.layers.flatMap((layer) => matrices(layer).map(matrixType)));
@@ -100,7 +103,8 @@ function findType({ config, type, weights, ranks }: CudaDecoderModel): FusedLaye
 
 /** Nothing but norms and GEMMs, and a bias where the kernel adds one. */
 function isPlain({ attentionNorm, mlpNorm, attentionPostNorm, mlpPostNorm, oProj, mlp }: Layer): boolean {
-  const hasPlainNorms = attentionNorm.bias === undefined && mlpNorm !== undefined && mlpNorm.bias === undefined;
+  if (attentionNorm === undefined || mlpNorm === undefined) return false;
+  const hasPlainNorms = attentionNorm.bias === undefined && mlpNorm.bias === undefined;
   if (!hasPlainNorms || attentionPostNorm !== undefined || mlpPostNorm !== undefined) return false;
   return isDense(mlp) && [oProj, mlp.in, mlp.out].every(({ bias }) => bias === undefined);
 }

@@ -9,6 +9,7 @@ import type { Linear } from "../weights/weight-plan.ts";
 import { enqueueInt4Gemm } from "./int4-gemm.ts";
 import type { CudaPass, CudaRows } from "./pass.ts";
 import { type GemmPlan, type GemmUse, planGemm } from "./plan-gemm.ts";
+import { cudaActivation } from "./supported.ts";
 
 /** y[rows, outputs] = x[rows, inputs] . weight^T + bias */
 export interface GemmArgs {
@@ -105,7 +106,7 @@ function runWgmma(
       weight: weight.address,
       bias: bias?.address,
       out: isPartial ? memory.splitKPartials : y,
-      gatedBy: isGated ? model.config.mlp.activation : undefined,
+      gatedBy: isGated ? cudaActivation(model.config) : undefined,
       scales,
     },
     form,
@@ -148,7 +149,7 @@ function runInt4(
   const { x, linear, rows, y } = args;
   const isPartial = plan.epilogue === "partial-sums";
   const addresses = { x: x.address, out: isPartial ? memory.splitKPartials : y };
-  const { activation } = model.config.mlp;
+  const activation = cudaActivation(model.config);
   const splits = enqueueInt4Gemm({ stream, gemms, memory: model.int4 }, plan, {
     ...addresses,
     linear,

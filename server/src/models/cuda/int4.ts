@@ -35,7 +35,7 @@ export function planInt4Matrix(
 ): Int4Layout | undefined {
   const [outputs = 0, inputs = 0] = shape;
   if (shape.length !== 2 || outputs % INT4_BLOCK !== 0 || inputs % INT4_BLOCK !== 0) return undefined;
-  if (sources.some(({ change }) => change !== "none")) return undefined;
+  if (sources.some(({ change, rows }) => change !== "none" || rows !== undefined)) return undefined;
   const stored = sources.map(({ name }) => files.integers?.get(name));
   const groups = stored.map((matrix) => matrix?.int4);
   const size = groups[0]?.groupSize;

@@ -9,6 +9,7 @@ import { gemmRows } from "../../device/cuda/dense-gemm.ts";
 import type { DevicePointer } from "../../device/cuda/kernel-stream.ts";
 import { planRegions, type RegionPlan } from "../../device/cuda/regions.ts";
 import type { DecoderConfig } from "../config/decoder-config.ts";
+import { choiceBytes } from "./choice-layout.ts";
 
 export interface StepBounds {
   /** Tokens of one step. */
@@ -36,6 +37,7 @@ type Activation =
   | "chosen"
   | "tokenCounts"
   | "logitBiases"
+  | "tokenMasks"
   | "attentionScratch"
   | "gridBarrier"
   | "splitKPartials";
@@ -90,10 +92,11 @@ export function planActivations(
     normScales: 4 * paddedRows,
     codeScales: 4 * paddedRows,
     logits: gemmRows(bounds.maxLogitRows, true) * vocabSize * 4,
-    // Tokens, then their log-probabilities.
-    chosen: 8 * bounds.maxLogitRows,
+    chosen: choiceBytes(bounds.maxLogitRows, true),
     tokenCounts: ruleTables.numCountRows * COUNT_BYTES * vocabSize,
     logitBiases: ruleTables.numBiasRows * BIAS_BYTES * vocabSize,
+    // A bit a token, for each row of logits that a guide rules.
+    tokenMasks: bounds.maxLogitRows * 4 * Math.ceil(vocabSize / 32),
     attentionScratch: attentionScratchBytes,
     // Results that blocks of the fused layer kernel publish: zeros at first.
     gridBarrier: gridBarrierBytes({ width: hiddenSize, inner: mlp.intermediateSize }),

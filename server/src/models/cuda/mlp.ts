@@ -8,6 +8,7 @@ import type { Linear } from "../weights/weight-plan.ts";
 import { planFor, runGemm, takesFp8 } from "./gemm.ts";
 import { enqueueAdapted, readerWithLora } from "./lora.ts";
 import { type CudaPass, type CudaRows, codesWith } from "./pass.ts";
+import { cudaActivation } from "./supported.ts";
 
 export interface GatedLinear {
   readonly layer: number;
@@ -25,7 +26,8 @@ export function enqueueGatedLinear(
   numRows: number,
 ): CudaRows {
   const { stream, model, memory } = pass;
-  const { activation, intermediateSize: width } = model.config.mlp;
+  const activation = cudaActivation(model.config);
+  const { intermediateSize: width } = model.config.mlp;
   const { gateUp, activated: out } = memory;
   const { type } = model;
   const isCoded = takesFp8(pass, reader, numRows);
@@ -49,7 +51,8 @@ export function enqueueActivation(
 ): CudaRows {
   const { stream, model, memory } = pass;
   const { type } = model;
-  const { activation, intermediateSize: width } = model.config.mlp;
+  const activation = cudaActivation(model.config);
+  const { intermediateSize: width } = model.config.mlp;
   launchActivation(stream, { type, activation, x, out: x, count: numRows * width });
   if (!takesFp8(pass, reader, numRows)) return { address: x };
   const quantized = codesWith(memory.codeScales);

@@ -103,6 +103,8 @@ export interface CudaBatch {
   readonly numLogitRows: number;
   /** Number of logits rows whose tokens are sampled on the device. */
   readonly numChoices: number;
+  /** Some of them want the most likely tokens too. */
+  readonly hasTop: boolean;
   /** Logits are wanted of every row, in order. */
   readonly keepsAllRows: boolean;
   /** Present if rows carry adapters. */

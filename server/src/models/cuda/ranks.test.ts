@@ -76,7 +76,7 @@ function record(config: object, place: RankPlace, isCoded = false): Recording {
     share: { vocabulary, vocabularyStep, parts: PARTS },
   };
   const sizes = { numTokens: NUM_TOKENS, numSequences: 2, maxBlocks: 8, numLogitRows: NUM_LOGIT_ROWS, numChoices: 0 };
-  const kind = { numDecoding: 0, maxQueryLength: NUM_TOKENS, keepsAllRows: false };
+  const kind = { numDecoding: 0, maxQueryLength: NUM_TOKENS, keepsAllRows: false, hasTop: false };
   const batch = { ...sizes, ...kind, numbers: 1024n, layout: layOutStep(sizes) };
   const stream = new FakeKernelStream();
   const launch = stream.launch.bind(stream);

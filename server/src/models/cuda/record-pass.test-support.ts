@@ -122,6 +122,7 @@ export function record(
     numDecoding: 0,
     maxQueryLength: numTokens,
     keepsAllRows: false,
+    hasTop: false,
     numbers: 1024n,
     layout: layOutStep(sizes),
     ...kind,

@@ -177,7 +177,9 @@ function linearsOf({ qkv, oProj, mlp }: LayerWeights<WeightPlan>): readonly Line
 function besideExpertsOf({ mlp }: LayerWeights<WeightPlan>): readonly WeightPlan[] {
   if (!("router" in mlp)) return [];
   const { router, shared } = mlp;
-  return shared === undefined ? [router] : [router, shared.gate, shared.mlp.in.weight, shared.mlp.out.weight];
+  if (shared === undefined) return [router];
+  const { gate, mlp: dense } = shared;
+  return [router, ...(gate === undefined ? [] : [gate]), dense.in.weight, dense.out.weight];
 }
 
 interface Filling {

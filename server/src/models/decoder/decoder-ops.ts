@@ -10,7 +10,8 @@ export type LinearReader = "rotateAndStore" | "addNorm" | "other";
 
 /** `numRows` is that of the batch, and of its kept rows after `keepRows()`. */
 export interface NormStep<Tensor, Rows> {
-  readonly norm: Norm<Tensor>;
+  /** Absent: the rows are read as they are. */
+  readonly norm: Norm<Tensor> | undefined;
   /** The linear layer that reads the normalized rows; absent: one that takes them as they are. */
   readonly reader?: Linear<Tensor> | undefined;
   /** [numRows, hidden], added to the residual stream before. */
@@ -30,10 +31,10 @@ export interface DecoderOps<Tensor, Rows> {
   /** Rows of the batch whose logits are wanted. */
   readonly logitRows: "none" | "some" | "all";
 
-  /** First rows of the residual stream: embeddings times their scale, then replaced rows, then learned positions. */
+  /** First rows of the residual stream: embeddings times their scale, replaced rows, learned positions, their norm. */
   embed(): Rows;
 
-  /** Adds the branch, if any, and normalizes the sum. The residual stream passed in is consumed. */
+  /** Adds the branch times the residual scale, if any, and normalizes the sum. The residual stream passed in is consumed. */
   addNorm(residual: Rows, step: NormStep<Tensor, Rows>): NormedRows<Rows>;
 
   /** x . weight^T + bias, and the LoRA terms of rows with an adapter. `name` tells the linear layers of a layer apart. */

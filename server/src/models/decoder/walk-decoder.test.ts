@@ -33,7 +33,7 @@ class RecordedOps implements DecoderOps<string, Rows> {
 
   addNorm(residual: Rows, { norm, reader, branch }: Step): { residual: Rows; normed: Rows } {
     const of = branch === undefined ? residual : this.#add("sum", residual, branch);
-    return { residual: of, normed: this.#add(`${norm.weight} for ${reader?.weight ?? "experts"}`, of) };
+    return { residual: of, normed: this.#add(`${norm?.weight} for ${reader?.weight ?? "experts"}`, of) };
   }
 
   joinBranches(residual: Rows, attention: Rows, mlp: Rows, step: Step): { residual: Rows; normed: Rows } {

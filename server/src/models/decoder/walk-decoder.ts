@@ -94,7 +94,6 @@ function walkLayerRest<Tensor, Rows>(
     const read = mlpNorm === undefined ? normed : ops.addNorm(residual, { norm: mlpNorm, reader }).normed;
     return ops.joinBranches(residual, attention, walkMlp(ops, config, index, mlp, read, "other"), after);
   }
-  if (mlpNorm === undefined) throw new Error("a layer without a norm before its MLP");
   const branch = ops.linear(index, "oProj", oProj, attended, "addNorm");
   const between = ops.addNorm(residual, { norm: mlpNorm, reader, branch, postNorm: attentionPostNorm });
   const mlpBranch = walkMlp(ops, config, index, mlp, between.normed, "addNorm");

@@ -87,6 +87,8 @@ export function shardDecoder(
   place: RankPlace,
 ): RankShard {
   expectSplits(config, place);
+  if (names.hasGroupedQkv === true)
+    throw new Error("tensor parallelism: a projection whose rows are groups of queries, keys and values is not split");
   const prefix = findPrefix(names, hasTensor);
   const vocabularyStep = ceilTo(config.vocabSize / place.numTensorRanks, VOCABULARY_STEP);
   const firstRow = Math.min(place.tensorRank * vocabularyStep, config.vocabSize);

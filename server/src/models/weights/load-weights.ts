@@ -6,7 +6,7 @@ import type { FloatType, WeightType } from "../../device/cpu/convert-elements.ts
 import { CPU_TYPE_BYTES } from "../../device/cpu/cpu-tensor.ts";
 import { transposeFloats } from "../../device/cuda/convert-floats.ts";
 import type { StoredTensor, TensorSource } from "../../formats/tensors/tensor-source.ts";
-import type { WeightPlan, WeightSource } from "./weight-plan.ts";
+import type { RowRun, WeightPlan, WeightSource } from "./weight-plan.ts";
 import { isBlockType } from "./weight-types.ts";
 
 /** Gives elements; in `room`, which has their size, when it is given. */
@@ -53,7 +53,7 @@ async function fillTensor<P extends WeightPlan>(
   for (const source of plan.sources) {
     const stored = expectStored(source, tensors);
     const readPiece = await openSource(sink, stored, source, type);
-    const numElements = stored.shape.reduce((product, size) => product * size, 1);
+    const numElements = countElements(source);
     for (let at = 0; at < numElements; at += pieceElements) {
       const count = Math.min(pieceElements, numElements - at);
       await sink.write(plan, first + at, count, (room) => readPiece(at, count, room));
@@ -74,18 +74,98 @@ export async function openSource(
 ): Promise<ReadPiece> {
   if (source.change === "transpose") {
     const whole = await readTransposed(reader, stored, type);
-    const elementBytes = CPU_TYPE_BYTES[type];
-    return async (element, count, room) =>
-      inRoom(whole.subarray(element * elementBytes, (element + count) * elementBytes), room);
+    return async (element, count, room) => inRoom(sliceElements(whole, type, element, count), room);
   }
   if (source.change === "add-one" && type !== "f32") {
     throw new Error(`tensor "${source.name}": one is added to f32 only, not to ${type}`);
   }
+  const { rows } = source;
+  if (source.change === "transpose-runs") {
+    const whole = await readTransposedRuns(reader, stored, rows ?? [], type);
+    return async (element, count, room) => inRoom(sliceElements(whole, type, element, count), room);
+  }
+  if (source.change === "unit-rows") return unitRows(reader, stored, type);
+  if (rows !== undefined) return pickRows(source, rows, type, (at, count) => reader.read(stored, at, count, type));
   return async (element, count, room) => {
     const elements = inRoom(await reader.read(stored, element, count, type, room), room);
     if (source.change === "add-one") addOne(elements);
     return elements;
   };
+}
+
+/** Rows divided by their lengths. */
+function unitRows(reader: ElementReader, stored: StoredTensor, type: WeightType): ReadPiece {
+  const width = stored.shape.at(-1) ?? 1;
+  return async (element, count, room) => {
+    const { buffer, byteOffset } = await reader.read(stored, element, count, "f32");
+    const values = new Float32Array(buffer, byteOffset, count);
+    for (let row = 0; row < count; row += width) {
+      const part = values.subarray(row, row + width);
+      const length = Math.sqrt(part.reduce((sum, value) => sum + value * value, 0));
+      for (const [i, value] of part.entries()) part[i] = value / Math.max(length, Number.MIN_VALUE);
+    }
+    return inRoom(reader.convert("f32", type, new Uint8Array(buffer, byteOffset, 4 * count)), room);
+  };
+}
+
+/** Elements of a source after its rows are picked. */
+function countElements({ shape, rows }: WeightSource): number {
+  const [numRows = 1, ...rest] = shape;
+  const taken = rows === undefined ? numRows : rows.reduce((sum, { count }) => sum + count, 0);
+  return rest.reduce((product, size) => product * size, taken);
+}
+
+/** The rows of some runs as if they were all that the tensor has. */
+function pickRows(
+  { shape, change, name }: WeightSource,
+  runs: readonly RowRun[],
+  type: WeightType,
+  read: (element: number, count: number) => Promise<Uint8Array>,
+): ReadPiece {
+  if (change !== "none") throw new Error(`tensor "${name}": rows are picked of tensors that are taken as they are`);
+  const width = shape.slice(1).reduce((product, size) => product * size, 1);
+  const elementBytes = CPU_TYPE_BYTES[type];
+  return async (element, count, room) => {
+    const out = room ?? new Uint8Array(count * elementBytes);
+    let start = 0;
+    for (const run of runs) {
+      const length = run.count * width;
+      const from = Math.max(start, element);
+      const to = Math.min(start + length, element + count);
+      if (to > from) {
+        const elements = await read(run.first * width + from - start, to - from);
+        out.set(elements, (from - element) * elementBytes);
+      }
+      start += length;
+    }
+    return out;
+  };
+}
+
+function sliceElements(whole: Uint8Array, type: WeightType, element: number, count: number): Uint8Array {
+  const elementBytes = CPU_TYPE_BYTES[type];
+  return whole.subarray(element * elementBytes, (element + count) * elementBytes);
+}
+
+/** Each run of rows is a matrix that is transposed by itself. */
+async function readTransposedRuns(
+  reader: ElementReader,
+  stored: StoredTensor,
+  runs: readonly RowRun[],
+  type: WeightType,
+): Promise<Uint8Array> {
+  const columns = stored.shape.at(-1) ?? 1;
+  const floats = isFloat(type) ? type : "f32";
+  const bytes = CPU_TYPE_BYTES[floats];
+  const whole = new Uint8Array(runs.reduce((sum, { count }) => sum + count, 0) * columns * bytes);
+  let at = 0;
+  for (const { first, count } of runs) {
+    const rows = await reader.read(stored, first * columns, count * columns, floats);
+    const turned = transposeFloats(rows, bytes, count, columns);
+    whole.set(turned, at);
+    at += turned.length;
+  }
+  return reader.convert(floats, type, whole);
 }
 
 function inRoom(elements: Uint8Array, room: Uint8Array | undefined): Uint8Array {

@@ -12,9 +12,11 @@ export function loraTargets(config: DecoderConfig, names: WeightNames): LoraTarg
   const mlpIn = partsOf("mlpIn", hiddenSize, mlp.isGated ? [width, width] : [width]);
   const oProj: LoraTarget = { linear: "oProj", column: 0, inputs: queries, outputs: hiddenSize };
   const mlpOut: LoraTarget = { linear: "mlpOut", column: 0, inputs: width, outputs: hiddenSize };
+  const isPlain = config.latent === undefined && names.hasGroupedQkv !== true;
   const modules = new Map([
-    ...byName(names.qkv, qkv),
-    [names.oProj, oProj] as const,
+    // Rows of other orders, and matrices between others, are not changed by adapters.
+    ...(isPlain ? byName(names.qkv, qkv) : []),
+    ...(config.latent === undefined ? [[names.oProj, oProj] as const] : []),
     ...byName(names.mlpIn, mlpIn),
     [names.mlpOut, mlpOut] as const,
   ]);

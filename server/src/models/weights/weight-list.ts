@@ -5,6 +5,7 @@ import {
   describeWeights,
   type ExpertWeights,
   findPrefix,
+  type LatentWeights,
   type LayerWeights,
   type Linear,
   type Mlp,
@@ -45,9 +46,10 @@ export function nameTensors<T>({ plans, tree }: WeightList, tensors: readonly T[
 }
 
 function mapTree<A, B>(tree: ModelWeights<A>, map: (leaf: A) => B): ModelWeights<B> {
-  const { embedding, positions, layers, norm, output } = tree;
+  const { embedding, embeddingNorm, positions, layers, norm, output } = tree;
   return {
     embedding: map(embedding),
+    embeddingNorm: embeddingNorm && mapPair(embeddingNorm, map),
     positions: positions && map(positions),
     layers: layers.map((layer) => mapLayer(layer, map)),
     norm: mapPair(norm, map),
@@ -56,11 +58,13 @@ function mapTree<A, B>(tree: ModelWeights<A>, map: (leaf: A) => B): ModelWeights
 }
 
 function mapLayer<A, B>(layer: LayerWeights<A>, map: (leaf: A) => B): LayerWeights<B> {
-  const { attentionNorm, qkv, headNorms, oProj, attentionPostNorm, mlpNorm, mlp, mlpPostNorm } = layer;
+  const { attentionNorm, qkv, headNorms, sinks, latent, oProj, attentionPostNorm, mlpNorm, mlp, mlpPostNorm } = layer;
   return {
-    attentionNorm: mapPair(attentionNorm, map),
+    attentionNorm: attentionNorm && mapPair(attentionNorm, map),
     qkv: mapPair(qkv, map),
-    headNorms: headNorms && map(headNorms),
+    headNorms: mapMaybe(headNorms, map),
+    sinks: mapMaybe(sinks, map),
+    latent: latent && mapLatent(latent, map),
     oProj: mapPair(oProj, map),
     attentionPostNorm: attentionPostNorm && mapPair(attentionPostNorm, map),
     mlpNorm: mlpNorm && mapPair(mlpNorm, map),
@@ -69,16 +73,37 @@ function mapLayer<A, B>(layer: LayerWeights<A>, map: (leaf: A) => B): LayerWeigh
   };
 }
 
+function mapLatent<A, B>(
+  { queryNorm, queryUp, keyNorm, keyUp, valueUp }: LatentWeights<A>,
+  map: (leaf: A) => B,
+): LatentWeights<B> {
+  return {
+    queryNorm: mapMaybe(queryNorm, map),
+    queryUp: mapMaybe(queryUp, map),
+    keyNorm: map(keyNorm),
+    keyUp: map(keyUp),
+    valueUp: map(valueUp),
+  };
+}
+
 function mapExperts<A, B>(
-  { router, in: opening, out, shared }: ExpertWeights<A>,
+  { router, routerBias, correction, in: opening, inBias, out, outBias, shared }: ExpertWeights<A>,
   map: (leaf: A) => B,
 ): ExpertWeights<B> {
   return {
     router: map(router),
+    routerBias: mapMaybe(routerBias, map),
+    correction: mapMaybe(correction, map),
     in: map(opening),
+    inBias: mapMaybe(inBias, map),
     out: map(out),
-    shared: shared && { mlp: mapMlp(shared.mlp, map), gate: map(shared.gate) },
+    outBias: mapMaybe(outBias, map),
+    shared: shared && { mlp: mapMlp(shared.mlp, map), gate: mapMaybe(shared.gate, map) },
   };
+}
+
+function mapMaybe<A, B>(leaf: A | undefined, map: (leaf: A) => B): B | undefined {
+  return leaf === undefined ? undefined : map(leaf);
 }
 
 function mapMlp<A, B>(mlp: Mlp<A>, map: (leaf: A) => B): Mlp<B> {

@@ -4,7 +4,7 @@
  */
 import type { CpuShape } from "../../device/cpu/cpu-tensor.ts";
 import type { ExpertNames, WeightNames } from "../../formats/hf/weight-names.ts";
-import type { DecoderConfig } from "../config/decoder-config.ts";
+import type { DecoderConfig, LatentAttention } from "../config/decoder-config.ts";
 
 /**
  * Kind of a tensor, which decides its type: some stay exact, and a vocabulary tolerates fewer bits less well than a
@@ -26,7 +26,14 @@ export interface WeightSource {
   /** As the file has it. */
   readonly shape: readonly number[];
   /** Conversion of the elements while they are loaded. */
-  readonly change: "none" | "transpose" | "add-one";
+  readonly change: "none" | "transpose" | "add-one" | "unit-rows" | "transpose-runs";
+  /** Runs of rows that are taken, in this order; absent: all. Elements of a vector are rows. */
+  readonly rows?: readonly RowRun[] | undefined;
+}
+
+export interface RowRun {
+  readonly first: number;
+  readonly count: number;
 }
 
 export interface Linear<T> {
@@ -47,16 +54,31 @@ export interface Mlp<T> {
 
 export interface ExpertWeights<T> {
   readonly router: T; // [experts, hidden]
+  readonly routerBias: T | undefined; // [experts]
+  readonly correction: T | undefined; // [experts]
   readonly in: T; // [experts, 2 * intermediate, hidden]
+  readonly inBias: T | undefined; // [experts, 2 * intermediate]
   readonly out: T; // [experts, hidden, intermediate]
-  readonly shared: { readonly mlp: Mlp<T>; readonly gate: T } | undefined; // gate: [1, hidden]
+  readonly outBias: T | undefined; // [experts, hidden]
+  readonly shared: { readonly mlp: Mlp<T>; readonly gate: T | undefined } | undefined; // gate: [1, hidden]
+}
+
+/** Matrices of latent attention. */
+export interface LatentWeights<T> {
+  readonly queryNorm: T | undefined; // [queryRank]
+  readonly queryUp: T | undefined; // [heads * (nopeDims + ropeDims), queryRank]
+  readonly keyNorm: T; // [keyRank]
+  readonly keyUp: T; // [heads, keyRank, nopeDims]
+  readonly valueUp: T; // [heads, valueDims, keyRank]
 }
 
 export interface LayerWeights<T> {
-  readonly attentionNorm: Norm<T>;
+  readonly attentionNorm: Norm<T> | undefined;
   readonly qkv: Linear<T>; // [(heads + 2 * kvHeads) * headDim, hidden]
   /** A row per query head, then per key head. */
   readonly headNorms: T | undefined; // [heads + kvHeads, headDim]
+  readonly sinks: T | undefined; // [heads]
+  readonly latent: LatentWeights<T> | undefined;
   readonly oProj: Linear<T>; // [hidden, heads * headDim]
   readonly attentionPostNorm: Norm<T> | undefined;
   readonly mlpNorm: Norm<T> | undefined;
@@ -66,6 +88,7 @@ export interface LayerWeights<T> {
 
 export interface ModelWeights<T> {
   readonly embedding: T; // [vocab, hidden]
+  readonly embeddingNorm: Norm<T> | undefined;
   readonly positions: T | undefined; // [maxPositions, hidden]
   readonly layers: readonly LayerWeights<T>[];
   readonly norm: Norm<T>;
@@ -88,17 +111,18 @@ export function describeWeights<T>(
     outputRows = config.vocabSize,
   }: { readonly copiesTiedOutput?: boolean; readonly outputRows?: number | undefined } = {},
 ): ModelWeights<T> {
-  const { hiddenSize, vocabSize, maxPositions } = config;
+  const { vocabSize, maxPositions } = config;
   const plans = new Plans(config, names, make);
   const embedding = plans.table(`${prefix}${names.embedding}`, vocabSize);
   const output = [`${names.output}`] as const;
   const describeOutput = (): T => {
-    if (!config.tieWordEmbeddings) return plans.matrix(output, [outputRows], hiddenSize, "vocabulary");
+    if (!config.tieWordEmbeddings) return plans.output(names.output, outputRows);
     return copiesTiedOutput ? plans.table(`${prefix}${names.embedding}`, vocabSize, true) : embedding;
   };
   return {
     embedding,
-    positions: names.positions === undefined ? undefined : plans.table(`${prefix}${names.positions}`, maxPositions),
+    embeddingNorm: names.embeddingNorm === undefined ? undefined : plans.norm(`${prefix}${names.embeddingNorm}`),
+    positions: names.positions === undefined ? undefined : plans.positions(`${prefix}${names.positions}`, maxPositions),
     layers: config.layers.map((_, i) => describeLayer(plans, i, prefix + names.layer.replace("#", String(i)))),
     norm: plans.norm(`${prefix}${names.norm}`),
     output: {
@@ -131,6 +155,22 @@ class Plans<T> {
     return this.#make({ kind: "vocabulary", isGemmOperand, shape, sources: [source(`${name}.weight`, shape)] });
   }
 
+  output(name: string, rows: number): T {
+    const { names, config } = this;
+    if (names.hasUnitOutputRows !== true) return this.matrix([name], [rows], config.hiddenSize, "vocabulary");
+    const shape = [rows, config.hiddenSize] as const;
+    const sources = [source(`${name}.weight`, shape, "unit-rows")];
+    return this.#make({ kind: "vocabulary", isGemmOperand: true, shape, sources });
+  }
+
+  positions(name: string, rows: number): T {
+    const shape = [rows, this.config.hiddenSize] as const;
+    const { positionsOffset: first = 0 } = this.names;
+    const whole = source(`${name}.weight`, [first + rows, shape[1]]);
+    const sources = [first === 0 ? whole : { ...whole, rows: [{ first, count: rows }] }];
+    return this.#make({ kind: "vocabulary", isGemmOperand: false, shape, sources });
+  }
+
   /** Modules whose rows are stacked. */
   matrix(names: readonly string[], rows: readonly number[], columns: number, kind: WeightKind = "matrix"): T {
     const shape = [rows.reduce((sum, count) => sum + count, 0), columns] as const;
@@ -146,10 +186,20 @@ class Plans<T> {
   experts(names: readonly string[], rows: readonly number[], columns: number): T {
     const count = this.config.experts?.numExperts ?? 0;
     const shape = [count, rows.reduce((sum, one) => sum + one, 0), columns] as const;
+    const [whole = ""] = names;
+    if (!whole.includes("#")) {
+      return this.#make({ kind: "matrix", isGemmOperand: true, shape, sources: [source(`${whole}.weight`, shape)] });
+    }
     const sources = Array.from({ length: count }, (_, expert) =>
       names.map((name, i) => this.#matrixSource(name.replace("#", String(expert)), rows[i] ?? 0, columns)),
     );
     return this.#make({ kind: "matrix", isGemmOperand: true, shape, sources: sources.flat() });
+  }
+
+  /** A vector for each expert. */
+  expertBiases(name: string, columns: number): T {
+    const shape = [this.config.experts?.numExperts ?? 0, columns] as const;
+    return this.#make({ kind: "exact", isGemmOperand: false, shape, sources: [source(`${name}.bias`, shape)] });
   }
 
   linear(names: readonly string[], rows: readonly number[], columns: number, hasBias: boolean): Linear<T> {
@@ -171,16 +221,54 @@ class Plans<T> {
   norm(name: string): Norm<T> {
     const shape = [this.config.hiddenSize] as const;
     const weight = this.#make({ kind: "exact", isGemmOperand: false, shape, sources: [this.#normSource(name, shape)] });
-    return { weight, bias: this.config.norm.kind === "layer" ? this.vector([[`${name}.bias`, shape[0]]]) : undefined };
+    return { weight, bias: this.config.norm.hasBias ? this.vector([[`${name}.bias`, shape[0]]]) : undefined };
   }
 
-  /** The two norms of heads, repeated for each head. */
+  /** The two norms of heads: those of one weight repeated for each head. */
   headNorms([queries, keys]: readonly [string, string]): T {
     const { numHeads, numKvHeads, headDim } = this.config;
-    const repeat = (name: string, count: number): readonly WeightSource[] =>
-      Array.from({ length: count }, () => this.#normSource(name, [headDim]));
-    const sources = [...repeat(queries, numHeads), ...repeat(keys, numKvHeads)];
+    const sources = [...this.#headNormSources(queries, numHeads), ...this.#headNormSources(keys, numKvHeads)];
     return this.#make({ kind: "exact", isGemmOperand: false, shape: [numHeads + numKvHeads, headDim], sources });
+  }
+
+  #headNormSources(name: string, count: number): readonly WeightSource[] {
+    const { headDim, headNorm } = this.config;
+    if (headNorm?.scope === "row") return [this.#normSource(name, [count * headDim])];
+    if (this.names.headNormWeights === "rows") return [this.#normSource(name, [count, headDim])];
+    return Array.from({ length: count }, (_, head) => this.#normSource(name.replace("#", String(head)), [headDim]));
+  }
+
+  /** Queries, keys and values of one module whose rows are groups of them, by key heads. */
+  groupedQkv(name: string, hasBias: boolean): Linear<T> {
+    const { hiddenSize, numHeads, numKvHeads, headDim } = this.config;
+    const count = (numHeads + 2 * numKvHeads) * headDim;
+    const parts = groupedRuns(this.config);
+    const of = (whole: WeightSource): readonly WeightSource[] => parts.map((rows) => ({ ...whole, rows }));
+    const weight = this.#make({
+      kind: "matrix",
+      isGemmOperand: true,
+      shape: [count, hiddenSize],
+      sources: of(source(`${name}.weight`, [count, hiddenSize])),
+    });
+    if (!hasBias) return { weight, bias: undefined };
+    const sources = of(source(`${name}.bias`, [count]));
+    return { weight, bias: this.#make({ kind: "exact", isGemmOperand: false, shape: [count], sources }) };
+  }
+
+  /** Rows of each head of the matrix of keys and values from the latent: a matrix for each head, perhaps transposed. */
+  headRuns(name: string, { first, count }: RowRun, isTransposed: boolean): T {
+    const { numHeads, latent } = this.config;
+    const { keyRank = 0, nopeDims = 0, valueDims = 0 } = latent ?? {};
+    const perHead = nopeDims + valueDims;
+    const rows = Array.from({ length: numHeads }, (_, head) => ({ first: head * perHead + first, count }));
+    const whole = source(`${name}.weight`, [numHeads * perHead, keyRank], isTransposed ? "transpose-runs" : "none");
+    const shape = isTransposed ? ([numHeads, keyRank, count] as const) : ([numHeads, count, keyRank] as const);
+    return this.#make({ kind: "matrix", isGemmOperand: false, shape, sources: [{ ...whole, rows }] });
+  }
+
+  /** A tensor that is no module's. */
+  named(name: string, shape: readonly [number]): T {
+    return this.#make({ kind: "exact", isGemmOperand: false, shape, sources: [source(name, shape)] });
   }
 
   #normSource(name: string, shape: readonly number[]): WeightSource {
@@ -191,6 +279,15 @@ class Plans<T> {
     if (this.names.isTransposed === true) return source(`${name}.weight`, [columns, rows], "transpose");
     return source(`${name}.weight`, [rows, columns]);
   }
+}
+
+/** Rows of queries, of keys and of values in a module of [queries | key | value] for each key head. */
+function groupedRuns({ numHeads, numKvHeads, headDim }: DecoderConfig): readonly (readonly RowRun[])[] {
+  const perKey = (numHeads / numKvHeads) * headDim;
+  const group = perKey + 2 * headDim;
+  const runs = (from: number, count: number): readonly RowRun[] =>
+    Array.from({ length: numKvHeads }, (_, i) => ({ first: i * group + from, count }));
+  return [runs(0, perKey), runs(perKey, headDim), runs(perKey + headDim, headDim)];
 }
 
 function source(name: string, shape: readonly number[], change: WeightSource["change"] = "none"): WeightSource {
@@ -204,20 +301,52 @@ function describeLayer<T>(plans: Plans<T>, index: number, at: string): LayerWeig
   const norm = (name: string | undefined): Norm<T> | undefined =>
     name === undefined ? undefined : plans.norm(at + name);
   const [queryWidth, kvWidth] = [numHeads * headDim, numKvHeads * headDim];
-  const qkvRows = split(names.qkv, [queryWidth, kvWidth, kvWidth]);
-  const { headNorms } = names;
+  const { latent } = config;
+  const qkvRows = latent === undefined ? split(names.qkv, [queryWidth, kvWidth, kvWidth]) : latentRows(config, latent);
+  const attendedWidth = latent === undefined ? queryWidth : numHeads * latent.valueDims;
+  const { headNorms, sinks } = names;
+  const [fused = ""] = names.qkv;
   const hasExperts = config.layers[index]?.mlp === "experts" && names.experts !== undefined;
   return {
-    attentionNorm: plans.norm(at + names.attentionNorm),
-    qkv: plans.linear(names.qkv.map(within), qkvRows, hiddenSize, biases.qkv),
-    headNorms: headNorms === undefined ? undefined : plans.headNorms([at + headNorms[0], at + headNorms[1]]),
-    oProj: plans.linear([at + names.oProj], [hiddenSize], queryWidth, biases.oProj),
+    attentionNorm: norm(names.attentionNorm),
+    qkv:
+      names.hasGroupedQkv === true
+        ? plans.groupedQkv(at + fused, biases.qkv)
+        : plans.linear(names.qkv.map(within), qkvRows, hiddenSize, biases.qkv),
+    latent: describeLatent(plans, at),
+    headNorms:
+      headNorms === undefined || config.headNorm === undefined
+        ? undefined
+        : plans.headNorms([at + headNorms[0], at + headNorms[1]]),
+    sinks: sinks === undefined ? undefined : plans.named(at + sinks, [numHeads]),
+    oProj: plans.linear([at + names.oProj], [hiddenSize], attendedWidth, biases.oProj),
     attentionPostNorm: norm(names.attentionPostNorm),
     mlpNorm: norm(names.mlpNorm),
     mlp: hasExperts
       ? describeExperts(plans, names.experts, at)
       : describeMlp(plans, names.mlpIn.map(within), at + names.mlpOut, config.mlp.intermediateSize),
     mlpPostNorm: norm(names.mlpPostNorm),
+  };
+}
+
+function latentRows({ numHeads }: DecoderConfig, latent: LatentAttention): readonly number[] {
+  const { queryRank, keyRank, nopeDims, ropeDims } = latent;
+  return [queryRank ?? numHeads * (nopeDims + ropeDims), keyRank + ropeDims];
+}
+
+function describeLatent<T>(plans: Plans<T>, at: string): LatentWeights<T> | undefined {
+  const { config, names } = plans;
+  const { latent, numHeads } = config;
+  if (latent === undefined || names.latent === undefined) return undefined;
+  const { queryRank, keyRank, nopeDims, ropeDims, valueDims } = latent;
+  const { queryNorm, queryUp, keyNorm, keyValueUp } = names.latent;
+  const queryRows = numHeads * (nopeDims + ropeDims);
+  return {
+    queryNorm: queryRank === undefined ? undefined : plans.vector([[`${at}${queryNorm}.weight`, queryRank]]),
+    queryUp: queryRank === undefined ? undefined : plans.matrix([at + queryUp], [queryRows], queryRank),
+    keyNorm: plans.vector([[`${at}${keyNorm}.weight`, keyRank]]),
+    keyUp: plans.headRuns(at + keyValueUp, { first: 0, count: nopeDims }, true),
+    valueUp: plans.headRuns(at + keyValueUp, { first: nopeDims, count: valueDims }, false),
   };
 }
 
@@ -234,19 +363,28 @@ function describeExperts<T>(plans: Plans<T>, names: ExpertNames, at: string): Ex
   const { hiddenSize, experts } = config;
   const width = experts?.intermediateSize ?? 0;
   const within = (name: string): string => at + name;
-  const { sharedIn, sharedOut, sharedGate } = names;
-  const hasShared = sharedIn !== undefined && sharedOut !== undefined && sharedGate !== undefined;
+  const { sharedIn, sharedOut, sharedGate, correction, hasBias = false } = names;
+  const [numExperts, sharedWidth] = [experts?.numExperts ?? 0, experts?.sharedIntermediateSize ?? 0];
+  const [firstIn = ""] = names.mlpIn;
   return {
     // A choice between experts should not change with the type of the matrices.
-    router: plans.matrix([at + names.router], [experts?.numExperts ?? 0], hiddenSize, "exact"),
+    router: plans.matrix([at + names.router], [numExperts], hiddenSize, "exact"),
+    routerBias: names.hasRouterBias === true ? plans.vector([[`${at}${names.router}.bias`, numExperts]]) : undefined,
+    correction:
+      correction === undefined || experts?.routing?.hasCorrection !== true
+        ? undefined
+        : plans.named(at + correction, [numExperts]),
     in: plans.experts(names.mlpIn.map(within), split(names.mlpIn, [width, width]), hiddenSize),
+    inBias: hasBias ? plans.expertBiases(at + firstIn, 2 * width) : undefined,
     out: plans.experts([at + names.mlpOut], [hiddenSize], width),
-    shared: hasShared
-      ? {
-          mlp: describeMlp(plans, sharedIn.map(within), at + sharedOut, experts?.sharedIntermediateSize ?? 0),
-          gate: plans.matrix([at + sharedGate], [1], hiddenSize, "exact"),
-        }
-      : undefined,
+    outBias: hasBias ? plans.expertBiases(at + names.mlpOut, hiddenSize) : undefined,
+    shared:
+      sharedIn !== undefined && sharedOut !== undefined && sharedWidth > 0
+        ? {
+            mlp: describeMlp(plans, sharedIn.map(within), at + sharedOut, sharedWidth),
+            gate: sharedGate === undefined ? undefined : plans.matrix([at + sharedGate], [1], hiddenSize, "exact"),
+          }
+        : undefined,
   };
 }
 

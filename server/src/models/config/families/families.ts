@@ -1,0 +1,37 @@
+/** All families of architectures. A new one is a file of this folder and its line here. */
+import type { Architecture } from "../architecture.ts";
+import { COHERES } from "./cohere.ts";
+import { DEEPSEEKS } from "./deepseek.ts";
+import { DOTS } from "./dots.ts";
+import { EXAONES } from "./exaone.ts";
+import { GLMS } from "./glm.ts";
+import { GPTS } from "./gpt.ts";
+import { GPT_OSS } from "./gpt-oss.ts";
+import { GRANITES } from "./granite.ts";
+import { HUNYUAN } from "./hunyuan.ts";
+import { LLAMA_LIKE } from "./llama-like.ts";
+import { MINIMAX_M2 } from "./minimax-m2.ts";
+import { MINISTRALS } from "./ministral.ts";
+import { NEMOTRONS } from "./nemotron.ts";
+import { OLMOS } from "./olmo.ts";
+import { SMOLLM3 } from "./smollm3.ts";
+import { STABLELM } from "./stablelm.ts";
+
+export const FAMILIES: readonly Architecture[] = [
+  ...COHERES,
+  ...DEEPSEEKS,
+  ...DOTS,
+  ...EXAONES,
+  ...GLMS,
+  ...GPTS,
+  ...GPT_OSS,
+  ...GRANITES,
+  ...HUNYUAN,
+  ...LLAMA_LIKE,
+  ...MINIMAX_M2,
+  ...MINISTRALS,
+  ...NEMOTRONS,
+  ...OLMOS,
+  ...SMOLLM3,
+  ...STABLELM,
+];

@@ -1,0 +1,51 @@
+/** Which parts of decoders a GPU computes: others are refused when a model is loaded, not at its first step. Pure. */
+import type { CudaActivation } from "../../../kernels/gated-mul/gated-mul.cuda.ts";
+import type { WeightNames } from "../../formats/hf/weight-names.ts";
+import type { DecoderConfig } from "../config/decoder-config.ts";
+
+/** Logits are scaled by whole vectors. */
+const VECTOR = 4;
+
+/** @throws Error that names what no GPU kernel computes yet */
+export function expectCudaSupport(config: DecoderConfig, names: WeightNames): void {
+  const missing = missingOnCuda(config, names);
+  if (missing.length === 0) return;
+  throw new Error(`this model needs what the GPU engine lacks: ${missing.join("; ")}. Serve it on the CPU (KIND_CPU)`);
+}
+
+/** In words; empty when a GPU can run the model. */
+export function missingOnCuda(config: DecoderConfig, names: WeightNames): readonly string[] {
+  const { residual, experts, headNorm, logitScale, vocabSize } = config;
+  const routing = experts?.routing;
+  const isPlainHeadNorm = headNorm === undefined || (headNorm.kind === "rms" && headNorm.scope === "head");
+  const reasons: readonly (readonly [isMissing: boolean, reason: string])[] = [
+    [config.ropes.some(({ isInterleaved }) => isInterleaved === true), "rotary positions of interleaved pairs"],
+    [!isPlainHeadNorm || headNorm?.isAfterRope === true, "this form of query and key norms"],
+    [names.attentionNorm === undefined, "attention without a norm in front"],
+    [names.mlpNorm === undefined && residual === "sequential", "an MLP without a norm in front"],
+    [config.norm.kind === "layer" && names.attentionPostNorm !== undefined, "layer norms behind a branch"],
+    [config.latent !== undefined, "multi-head latent attention"],
+    [config.hasSinks, "attention sinks"],
+    [config.alibiScale !== undefined, "ALiBi"],
+    [config.temperature !== undefined, "attention temperatures"],
+    [config.qkvClip !== undefined, "clipped queries, keys and values"],
+    [config.hasEmbeddingNorm, "a norm of embeddings"],
+    [!isCudaActivation(config.mlp.activation), `the activation ${config.mlp.activation}`],
+    [routing !== undefined, "this routing of experts"],
+    [names.experts?.hasBias === true || names.experts?.hasRouterBias === true, "experts with biases"],
+    [logitScale !== 1 && vocabSize % VECTOR !== 0, `scaled logits of a vocabulary that ${VECTOR} does not divide`],
+  ];
+  return reasons.flatMap(([isMissing, reason]) => (isMissing ? [reason] : []));
+}
+
+const CUDA_ACTIVATIONS: readonly string[] = ["silu", "gelu-tanh", "gelu-erf", "relu", "relu2"];
+
+function isCudaActivation(activation: string): activation is CudaActivation {
+  return CUDA_ACTIVATIONS.includes(activation);
+}
+
+/** @throws Error for one that `expectCudaSupport()` refuses */
+export function cudaActivation({ mlp: { activation } }: Pick<DecoderConfig, "mlp">): CudaActivation {
+  if (isCudaActivation(activation)) return activation;
+  throw new Error(`no GPU kernel computes the activation ${activation}`);
+}

@@ -1,0 +1,150 @@
+/**
+ * Recorded models as GGUF files: our engine and libllama both give the logits that transformers computed. The first says
+ * that names and fields are mapped, the second that the files are as llama.cpp's converter writes them.
+ */
+import assert from "node:assert/strict";
+import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, test } from "node:test";
+import { fileURLToPath } from "node:url";
+import { maxDifference } from "../../server/kernels/testing/run-op.ts";
+import { createDecoderRunner } from "../../server/src/engine/cpu/cpu-runner.ts";
+import { DEFAULT_ENGINE_CONFIG } from "../../server/src/engine/engine-config.ts";
+import { createLlamaRunner } from "../../server/src/engine/llama/create-runner.ts";
+import type { StepRunner } from "../../server/src/engine/step-runner.ts";
+import { append, contiguousBlocks, TestSequence } from "../../server/src/engine/testing/sequences.ts";
+import { F32, type GgufField, STRING, U32 } from "../../server/src/formats/gguf/gguf-writer.test-support.ts";
+import { recordedAsGguf } from "./to-gguf.ts";
+
+const PARITY = fileURLToPath(new URL("./", import.meta.url));
+const directory = await mkdtemp(join(tmpdir(), "parity-gguf-"));
+after(() => rm(directory, { recursive: true }));
+
+const OUR_BOUND = 1e-4;
+/** libllama rounds more: tables of activations, keys in half precision. */
+const LLAMA_BOUND = 5e-3;
+
+interface Case {
+  readonly model: string;
+  readonly architecture: string;
+  readonly keys?: readonly GgufField[];
+  /** GGUF cannot say all of the recorded configuration: the engines are compared with each other. */
+  readonly isOther?: boolean;
+}
+
+const GRANITE_KEYS: readonly GgufField[] = [
+  ["attention.scale", F32, 0.2],
+  ["embedding_scale", F32, 6],
+  ["residual_scale", F32, 0.4],
+  ["logit_scale", F32, 3],
+];
+
+const CASES: readonly Case[] = [
+  { model: "models/llama-2", architecture: "llama" },
+  {
+    model: "models/mixtral",
+    architecture: "llama",
+    keys: [
+      ["expert_count", U32, 4],
+      ["expert_used_count", U32, 2],
+    ],
+  },
+  { model: "models/qwen3", architecture: "qwen3" },
+  {
+    model: "models/qwen2-moe",
+    architecture: "qwen2moe",
+    keys: [
+      ["expert_count", U32, 6],
+      ["expert_used_count", U32, 3],
+      ["expert_feed_forward_length", U32, 32],
+      ["expert_shared_feed_forward_length", U32, 48],
+    ],
+  },
+  { model: "models/gemma", architecture: "gemma" },
+  {
+    model: "models/gemma-2",
+    architecture: "gemma2",
+    keys: [
+      ["attn_logit_softcapping", F32, 2],
+      ["final_logit_softcapping", F32, 1.5],
+      ["attention.sliding_window", U32, 16],
+    ],
+    isOther: true,
+  },
+  {
+    model: "models/gemma-3",
+    architecture: "gemma3",
+    keys: [
+      ["attention.sliding_window", U32, 16],
+      ["rope.freq_base", F32, 1e6],
+    ],
+    isOther: true,
+  },
+  {
+    model: "architectures/command-r7b",
+    architecture: "cohere2",
+    keys: [
+      ["attention.sliding_window", U32, 8],
+      ["logit_scale", F32, 0.5],
+    ],
+    isOther: true,
+  },
+  { model: "architectures/smollm3", architecture: "smollm3", isOther: true },
+  { model: "architectures/exaone-4", architecture: "exaone4", isOther: true },
+  { model: "architectures/granite", architecture: "granite", keys: GRANITE_KEYS },
+  { model: "architectures/olmo-2", architecture: "olmo2" },
+  { model: "architectures/glm-4-0414", architecture: "glm4" },
+  { model: "architectures/cohere", architecture: "command-r", keys: [["logit_scale", F32, 0.5]] },
+  { model: "architectures/nemotron", architecture: "nemotron" },
+  {
+    model: "architectures/arcee",
+    architecture: "arcee",
+    keys: [
+      ["rope.scaling.type", STRING, "yarn"],
+      ["rope.scaling.factor", F32, 4],
+      ["rope.scaling.original_context_length", U32, 16],
+    ],
+  },
+  { model: "architectures/seed-oss", architecture: "seed_oss" },
+  { model: "architectures/ernie-4.5", architecture: "ernie4_5" },
+];
+
+interface Expected {
+  readonly prompt: readonly number[];
+  readonly logits: readonly (readonly number[])[];
+}
+
+async function logitsOf(runner: StepRunner, tokens: readonly number[]): Promise<Float32Array> {
+  const sequence = new TestSequence(contiguousBlocks(0, 8));
+  const [actual = new Float32Array()] = await append(runner, [{ sequence, tokens }]);
+  return Float32Array.from(actual);
+}
+
+for (const { model, architecture, keys, isOther = false } of CASES) {
+  test(`${model} as GGUF of ${architecture} gives the recorded logits with both engines`, async (t) => {
+    const modelDir = join(PARITY, model);
+    const path = join(directory, `${architecture}-${model.replace("/", "-")}.gguf`);
+    await writeFile(path, await recordedAsGguf(modelDir, architecture, keys));
+    const ours = await createDecoderRunner({ modelDir: path, numBlocks: 16, blockSize: 16, numThreads: 1 });
+    t.after(() => ours.close());
+    const { prompt, logits } = JSON.parse(await readFile(join(modelDir, "expected.json"), "utf8")) as Expected;
+    const actual = await logitsOf(ours, prompt);
+    const expected = isOther ? actual : (logits[0] ?? []);
+    const off = maxDifference(actual, expected);
+    assert.ok(off < OUR_BOUND, `our logits are off by ${off}`);
+    const spec = {
+      modelDir: path,
+      engine: { ...DEFAULT_ENGINE_CONFIG, maxSequences: 2, maxBatchTokens: 64 },
+      kvCacheTokens: 256,
+      kvCache: { type: "f32" as const, bytes: 0, freeFraction: undefined, hostBytes: 0, attentionWindows: [] },
+      numThreads: 1,
+    };
+    const settings = { path, reason: "a test asks", blockSize: 16, tell: () => undefined };
+    const other = await createLlamaRunner(spec, settings);
+    t.after(() => other.close());
+    const theirs = maxDifference(await logitsOf(other, prompt), expected);
+    t.diagnostic(`largest logit differences ${off.toExponential(1)} and ${theirs.toExponential(1)}`);
+    assert.ok(theirs < LLAMA_BOUND, `libllama's logits are off by ${theirs}`);
+  });
+}
