@@ -3,16 +3,11 @@
  * Source: ggml/docs/gguf.md, "Standardized key-value pairs". It reads no tensor data; the caller passes values that
  * exist only in a tensor.
  */
+import { GGUF_ARCHITECTURES, type GgufArchitecture } from "./architectures.ts";
 import type { GgufHeader, GgufScalar, GgufValue } from "./header.ts";
 
 type Header = Pick<GgufHeader, "metadata" | "tensors">;
 
-/** GGUF architecture names and their Hugging Face equivalents. */
-const ARCHITECTURES: ReadonlyMap<string, { readonly dense: string; readonly experts: string | undefined }> = new Map([
-  ["llama", { dense: "LlamaForCausalLM", experts: "MixtralForCausalLM" }],
-  ["qwen2", { dense: "Qwen2ForCausalLM", experts: undefined }],
-  ["qwen3", { dense: "Qwen3ForCausalLM", experts: undefined }],
-]);
 /** Llama 3.1 and later: the files hold factors derived from these parameters. */
 const LLAMA3_ROPE = { low_freq_factor: 1, high_freq_factor: 4, original_max_position_embeddings: 8192 } as const;
 /** The factors are FP32 and were computed in another order, so compare with a tolerance. */
@@ -27,9 +22,9 @@ export interface GgufRope {
 export function ggufToHfConfig(header: Header, rope: GgufRope, file: string): Readonly<Record<string, unknown>> {
   const keys = new GgufKeys(header.metadata, file);
   const architecture = keys.architecture();
-  const names = ARCHITECTURES.get(architecture);
+  const names = GGUF_ARCHITECTURES.get(architecture);
   if (names === undefined) {
-    throw keys.refusal("general.architecture", [...ARCHITECTURES.keys()].join(", "), architecture);
+    throw keys.refusal("general.architecture", [...GGUF_ARCHITECTURES.keys()].join(", "), architecture);
   }
   const numExperts = keys.own("expert_count") ?? 0;
   const name = numExperts === 0 ? names.dense : names.experts;
@@ -38,22 +33,37 @@ export function ggufToHfConfig(header: Header, rope: GgufRope, file: string): Re
     architectures: [name],
     ...sizesOf(header, keys),
     ...ropeOf(keys, rope),
-    rms_norm_eps: keys.own("attention.layer_norm_rms_epsilon"),
-    sliding_window: keys.own("attention.sliding_window"),
+    ...epsilonOf(keys, name),
+    sliding_window: keys.own("attention.sliding_window") || undefined, // 0: none
     tie_word_embeddings: !header.tensors.has("output.weight"),
     attention_bias: header.tensors.has("blk.0.attn_q.bias"),
-    mlp_bias: header.tensors.has("blk.0.ffn_gate.bias"),
+    mlp_bias: header.tensors.has("blk.0.ffn_up.bias"),
     num_local_experts: numExperts === 0 ? undefined : numExperts,
     num_experts_per_tok: keys.own("expert_used_count"),
     bos_token_id: keys.get("tokenizer.ggml.bos_token_id"),
     eos_token_id: eosIds(keys),
     pad_token_id: keys.get("tokenizer.ggml.padding_token_id"),
+    ...names.fields?.((key) => keys.own(key)),
+    norm_weights_are_whole: names.hasWholeNorms,
   });
 }
 
-/** Whether query and key rows are permuted for interleaved RoPE. */
-export function hasInterleavedRows({ metadata }: Header): boolean {
-  return metadata.get("general.architecture") === "llama";
+/** Names and order of rows of the file's architecture. */
+export function ggufArchitectureOf({ metadata }: Header): GgufArchitecture | undefined {
+  return GGUF_ARCHITECTURES.get(String(metadata.get("general.architecture")));
+}
+
+/** Classes with layer norms, by the name that each gives its epsilon. */
+const LAYER_NORM_EPSILON: ReadonlyMap<string, string> = new Map([
+  ["CohereForCausalLM", "layer_norm_eps"],
+  ["Cohere2ForCausalLM", "layer_norm_eps"],
+  ["NemotronForCausalLM", "norm_eps"],
+]);
+
+function epsilonOf(keys: GgufKeys, className: string): Record<string, unknown> {
+  const field = LAYER_NORM_EPSILON.get(className);
+  if (field === undefined) return { rms_norm_eps: keys.own("attention.layer_norm_rms_epsilon") };
+  return { [field]: keys.own("attention.layer_norm_epsilon") };
 }
 
 class GgufKeys {
@@ -113,11 +123,18 @@ function headDimOf(keys: GgufKeys): GgufScalar | undefined {
   return keyLength;
 }
 
+function sizeOf(keys: GgufKeys, key: string): number {
+  const value = keys.own(key);
+  if (typeof value !== "number") throw keys.refusal(key, "a number", value);
+  return value;
+}
+
 function ropeOf(keys: GgufKeys, { factors }: GgufRope): Record<string, unknown> {
   const theta = keys.own("rope.freq_base") ?? 10_000;
-  const headDim = headDimOf(keys) ?? Number(keys.own("embedding_length")) / Number(keys.own("attention.head_count"));
+  const headDim = headDimOf(keys) ?? sizeOf(keys, "embedding_length") / sizeOf(keys, "attention.head_count");
   const turned = keys.own("rope.dimension_count") ?? headDim;
-  if (turned !== headDim) throw keys.refusal("rope.dimension_count", `the head's ${headDim}`, turned);
+  const isPartial = GGUF_ARCHITECTURES.get(keys.architecture())?.hasPartialRotary === true;
+  if (turned !== headDim && !isPartial) throw keys.refusal("rope.dimension_count", `the head's ${headDim}`, turned);
   const scaling =
     factors === undefined ? scalingOf(keys) : llama3Scaling(keys, factors, Number(headDim), Number(theta));
   return { rope_theta: theta, rope_scaling: scaling };

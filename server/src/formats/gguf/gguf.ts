@@ -7,7 +7,14 @@ import { basename, dirname, join } from "node:path";
 import { readFully } from "../tensors/read-fully.ts";
 import { expectTensorRange, type TensorSource } from "../tensors/tensor-source.ts";
 import { PrefixTooShort } from "./cursor.ts";
-import { type GgufHeader, type GgufTensor, type GgufValue, parseGgufHeader } from "./header.ts";
+import {
+  type GgufHeader,
+  type GgufOutline,
+  type GgufTensor,
+  type GgufValue,
+  parseGgufHeader,
+  parseGgufOutline,
+} from "./header.ts";
 
 export interface GgufFile extends TensorSource {
   /** Metadata of the first part, when the model is split. */
@@ -32,6 +39,33 @@ export async function openGguf(path: string): Promise<GgufFile> {
   } catch (error) {
     await closeAll(files);
     throw error;
+  }
+}
+
+/** Outline of a model whose tensor types need not be known, and the bytes of all its files. */
+export interface GgufSummary extends GgufOutline {
+  readonly fileBytes: number;
+}
+
+/** Reads the headers alone. @throws Error naming the file and what is wrong with it */
+export async function readGgufSummary(path: string): Promise<GgufSummary> {
+  const first = await readOutline(path);
+  const parts = [first];
+  for (const sibling of splitSiblings(path, first)) parts.push(await readOutline(sibling));
+  return {
+    ...first,
+    tensors: parts.flatMap(({ tensors }) => tensors),
+    fileBytes: parts.reduce((sum, { fileBytes }) => sum + fileBytes, 0),
+  };
+}
+
+async function readOutline(path: string): Promise<GgufSummary> {
+  const handle = await openHandle(path);
+  try {
+    const { size } = await handle.stat();
+    return { ...(await readHeader(handle, path, parseGgufOutline)), fileBytes: size };
+  } finally {
+    await handle.close();
   }
 }
 
@@ -72,26 +106,34 @@ class OpenGguf implements GgufFile {
 }
 
 async function openFile(path: string): Promise<OpenFile> {
-  const handle = await open(path, "r").catch((cause: unknown) => {
-    throw new Error(`${path}: expected a GGUF file`, { cause });
-  });
+  const handle = await openHandle(path);
   try {
-    return { path, handle, header: await readHeader(handle, path) };
+    return { path, handle, header: await readHeader(handle, path, parseGgufHeader) };
   } catch (error) {
     await handle.close();
     throw error;
   }
 }
 
+function openHandle(path: string): Promise<FileHandle> {
+  return open(path, "r").catch((cause: unknown) => {
+    throw new Error(`${path}: expected a GGUF file`, { cause });
+  });
+}
+
 /** The header states no length of its own, so read more of the file until parsing succeeds. */
-async function readHeader(handle: FileHandle, path: string): Promise<GgufHeader> {
+async function readHeader<T>(
+  handle: FileHandle,
+  path: string,
+  parse: (bytes: Uint8Array, fileBytes: number, file: string) => T,
+): Promise<T> {
   const { size } = await handle.stat();
   const largest = Math.min(size, MAX_HEADER_BYTES);
   for (let length = FIRST_READ_BYTES; ; ) {
     const prefix = new Uint8Array(Math.min(length, largest));
     await readFully(handle, prefix, 0, path);
     try {
-      return parseGgufHeader(prefix, size, path);
+      return parse(prefix, size, path);
     } catch (error) {
       if (!(error instanceof PrefixTooShort)) throw error;
       if (prefix.byteLength === largest) {
@@ -103,7 +145,7 @@ async function readHeader(handle: FileHandle, path: string): Promise<GgufHeader>
 }
 
 /** The other parts of a split model, numbered from 1 in their names (gguf.md, "Shards"). */
-function splitSiblings(path: string, { metadata }: GgufHeader): readonly string[] {
+function splitSiblings(path: string, { metadata }: Pick<GgufHeader, "metadata">): readonly string[] {
   const count = metadata.get("split.count") ?? 1;
   if (count === 0 || count === 1) return [];
   if (typeof count !== "number" || count > MAX_SPLITS) {

@@ -21,6 +21,22 @@ export interface GgufTensor extends StoredTensor {
   readonly byteOffset: number;
 }
 
+/** A tensor as the file describes it, of any type that ggml may have. */
+export interface GgufTensorEntry {
+  readonly name: string;
+  /** Number of enum ggml_type. */
+  readonly type: number;
+  /** Outermost dimension first. */
+  readonly shape: readonly number[];
+}
+
+/** A header without a look at the types of its tensors. */
+export interface GgufOutline {
+  readonly version: number;
+  readonly metadata: ReadonlyMap<string, GgufValue>;
+  readonly tensors: readonly GgufTensorEntry[];
+}
+
 export interface GgufHeader {
   readonly version: number;
   readonly metadata: ReadonlyMap<string, GgufValue>;
@@ -92,6 +108,42 @@ const TENSOR_TYPES: ReadonlyMap<number, TensorDtype> = new Map<number, TensorDty
  */
 export function parseGgufHeader(bytes: Uint8Array, fileBytes: number, file: string): GgufHeader {
   const cursor = new GgufCursor(bytes, fileBytes, file);
+  const { version, metadata, entries, dataStart, alignment } = parseEntries(cursor, file);
+  const described = entries.map((entry) => withDtype(cursor, entry));
+  const tensors = placeTensors(cursor, described, { dataStart, alignment, fileBytes });
+  return { version, metadata, tensors };
+}
+
+/** The same for files whose tensor types only other readers know. Offsets lie within the file. */
+export function parseGgufOutline(bytes: Uint8Array, fileBytes: number, file: string): GgufOutline {
+  const cursor = new GgufCursor(bytes, fileBytes, file);
+  const { version, metadata, entries, dataStart, alignment } = parseEntries(cursor, file);
+  const names = new Set<string>();
+  for (const { name, offset } of entries) {
+    const at = titleOf(name);
+    if (names.has(name)) throw cursor.refusal(at, "it once", "it twice");
+    names.add(name);
+    expectAligned(cursor, at, offset, alignment);
+    const start = BigInt(dataStart) + offset;
+    if (start >= BigInt(fileBytes)) throw cursor.refusal(at, `its start within the file's ${fileBytes} bytes`, start);
+  }
+  return { version, metadata, tensors: entries.map(({ name, type, shape }) => ({ name, type, shape })) };
+}
+
+interface DescribedEntry extends GgufTensorEntry {
+  /** Byte offset from the start of the tensor data. */
+  readonly offset: bigint;
+}
+
+interface ParsedEntries {
+  readonly version: number;
+  readonly metadata: ReadonlyMap<string, GgufValue>;
+  readonly entries: readonly DescribedEntry[];
+  readonly dataStart: number;
+  readonly alignment: number;
+}
+
+function parseEntries(cursor: GgufCursor, file: string): ParsedEntries {
   const version = parseVersion(cursor, file);
   const numTensors = cursor.count("number of tensors", MIN_TENSOR_BYTES, MAX_TENSORS);
   const numKeys = cursor.count("number of keys", MIN_KEY_BYTES, MAX_KEYS);
@@ -102,10 +154,9 @@ export function parseGgufHeader(bytes: Uint8Array, fileBytes: number, file: stri
     metadata.set(key, parseValue(cursor, key));
   }
   const alignment = parseAlignment(cursor, metadata);
-  const described = Array.from({ length: numTensors }, () => parseTensor(cursor));
+  const entries = Array.from({ length: numTensors }, () => parseTensor(cursor));
   const dataStart = Math.ceil(cursor.offset / alignment) * alignment;
-  const tensors = placeTensors(cursor, described, { dataStart, alignment, fileBytes });
-  return { version, metadata, tensors };
+  return { version, metadata, entries, dataStart, alignment };
 }
 
 function parseVersion(cursor: GgufCursor, file: string): number {
@@ -170,24 +221,36 @@ interface DescribedTensor {
   readonly offset: bigint;
 }
 
-function parseTensor(cursor: GgufCursor): DescribedTensor {
+function parseTensor(cursor: GgufCursor): DescribedEntry {
   const name = parseName(cursor, "a tensor's name");
-  const at = `tensor "${name.slice(0, 80)}"`;
+  const at = titleOf(name);
   const rank = cursor.u32();
   if (rank < 1 || rank > MAX_RANK) throw cursor.refusal(at, `1 to ${MAX_RANK} dimensions`, rank);
   const sizes = Array.from({ length: rank }, () => cursor.u64());
   const type = cursor.u32();
-  const dtype = TENSOR_TYPES.get(type);
-  if (dtype === undefined) throw cursor.refusal(at, `type ${[...TENSOR_TYPES.values()].join(", ")}`, `number ${type}`);
   const numElements = sizes.reduce((product, size) => product * size, 1n);
   if (numElements < 1n || numElements > MAX_ELEMENTS) {
     throw cursor.refusal(at, "sizes above zero that fit a file", `[${sizes.join(", ")}]`);
   }
-  const shape = sizes.map(Number).reverse();
+  return { name, type, shape: sizes.map(Number).reverse(), offset: cursor.u64() };
+}
+
+function withDtype(cursor: GgufCursor, { name, type, shape, offset }: DescribedEntry): DescribedTensor {
+  const at = titleOf(name);
+  const dtype = TENSOR_TYPES.get(type);
+  if (dtype === undefined) throw cursor.refusal(at, `type ${[...TENSOR_TYPES.values()].join(", ")}`, `number ${type}`);
   const block = isPackedDtype(dtype) ? PACKED_BLOCKS[dtype].numElements : 1;
   const row = shape.at(-1) ?? 1;
   if (row % block !== 0) throw cursor.refusal(at, `rows of a multiple of ${block} for ${dtype}`, row);
-  return { name, dtype, shape, offset: cursor.u64() };
+  return { name, dtype, shape, offset };
+}
+
+function titleOf(name: string): string {
+  return `tensor "${name.slice(0, 80)}"`;
+}
+
+function expectAligned(cursor: GgufCursor, at: string, offset: bigint, alignment: number): void {
+  if (offset % BigInt(alignment) !== 0n) throw cursor.refusal(at, `an offset of a multiple of ${alignment}`, offset);
 }
 
 interface DataSection {
@@ -204,9 +267,9 @@ function placeTensors(
 ): ReadonlyMap<string, GgufTensor> {
   const tensors = new Map<string, GgufTensor>();
   for (const { name, dtype, shape, offset } of described) {
-    const at = `tensor "${name.slice(0, 80)}"`;
+    const at = titleOf(name);
     if (tensors.has(name)) throw cursor.refusal(at, "it once", "it twice");
-    if (offset % BigInt(alignment) !== 0n) throw cursor.refusal(at, `an offset of a multiple of ${alignment}`, offset);
+    expectAligned(cursor, at, offset, alignment);
     const byteLength = tensorBytes(dtype, shape);
     const end = BigInt(dataStart) + offset + BigInt(byteLength);
     if (end > BigInt(fileBytes)) throw cursor.refusal(at, `its end within the file's ${fileBytes} bytes`, end);
@@ -214,7 +277,7 @@ function placeTensors(
   }
   let end = dataStart;
   for (const { name, byteOffset, byteLength } of [...tensors.values()].sort((a, b) => a.byteOffset - b.byteOffset)) {
-    if (byteOffset < end) throw cursor.refusal(`tensor "${name.slice(0, 80)}"`, "bytes of its own", "another's");
+    if (byteOffset < end) throw cursor.refusal(titleOf(name), "bytes of its own", "another's");
     end = byteOffset + byteLength;
   }
   return tensors;

@@ -252,7 +252,7 @@ const REFUSED: readonly (readonly [what: string, fields: readonly GgufField[], e
   [
     "an architecture that it does not know",
     [["general.architecture", STRING, "mamba"], ...LLAMA.slice(1)],
-    /general\.architecture: expected llama, qwen2, qwen3, got mamba/,
+    /general\.architecture: expected llama, qwen2, .*, got mamba/,
   ],
   [
     "layers of several widths",

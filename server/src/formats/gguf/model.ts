@@ -4,7 +4,7 @@
  */
 
 import { expectTensorRange, type StoredTensor, type TensorSource } from "../tensors/tensor-source.ts";
-import { ggufToHfConfig, hasInterleavedRows } from "./config.ts";
+import { ggufArchitectureOf, ggufToHfConfig } from "./config.ts";
 import { type GgufFile, openGguf } from "./gguf.ts";
 import type { GgufValue } from "./header.ts";
 import { type GgufPart, ggufParts } from "./tensor-names.ts";
@@ -23,8 +23,9 @@ export async function openGgufModel(path: string): Promise<GgufModel> {
   const file = await openGguf(path);
   try {
     const config = ggufToHfConfig(file, { factors: await readRopeFactors(file, path) }, path);
-    const headRows = hasInterleavedRows(file) ? headRowsOf(config, path) : undefined;
-    const parts = [...file.tensors.values()].flatMap((tensor) => ggufParts(tensor, headRows));
+    const architecture = ggufArchitectureOf(file);
+    const headRows = architecture?.hasInterleavedRows === true ? headRowsOf(config, path) : undefined;
+    const parts = [...file.tensors.values()].flatMap((tensor) => ggufParts(tensor, headRows, architecture));
     for (const part of parts) expectWholeHeads(part, path);
     return new HfNamedGguf(file, config, new Map(parts.map((part) => [part.tensor.name, part])));
   } catch (error) {

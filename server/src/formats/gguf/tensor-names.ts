@@ -4,6 +4,7 @@
  */
 
 import { rowBytes, type StoredTensor } from "../tensors/tensor-source.ts";
+import type { GgufArchitecture } from "./architectures.ts";
 import type { GgufTensor } from "./header.ts";
 
 export interface GgufPart {
@@ -16,13 +17,14 @@ export interface GgufPart {
   readonly pairedRows: number | undefined;
 }
 
-const WHOLE: ReadonlyMap<string, string> = new Map([
+export const WHOLE: ReadonlyMap<string, string> = new Map([
   ["token_embd.weight", "model.embed_tokens.weight"],
   ["output_norm.weight", "model.norm.weight"],
+  ["output_norm.bias", "model.norm.bias"],
   ["output.weight", "lm_head.weight"],
 ]);
 
-const IN_LAYER: ReadonlyMap<string, string> = new Map([
+export const IN_LAYER: ReadonlyMap<string, string> = new Map([
   ["attn_norm", "input_layernorm"],
   ["attn_q", "self_attn.q_proj"],
   ["attn_k", "self_attn.k_proj"],
@@ -34,32 +36,28 @@ const IN_LAYER: ReadonlyMap<string, string> = new Map([
   ["ffn_gate", "mlp.gate_proj"],
   ["ffn_up", "mlp.up_proj"],
   ["ffn_down", "mlp.down_proj"],
-  ["ffn_gate_inp", "block_sparse_moe.gate"],
 ]);
 
 /** Published models have at most some 500 experts. */
 const MAX_EXPERTS = 4096;
 
-/** All experts of a layer in one tensor: [experts, rows, columns]. */
-const EXPERTS: ReadonlyMap<string, string> = new Map([
-  ["ffn_gate_exps", "w1"],
-  ["ffn_down_exps", "w2"],
-  ["ffn_up_exps", "w3"],
-]);
-
 /**
  * The Hugging Face tensors of a GGUF tensor; empty for one with no counterpart. `headRows` is the rows of a head when
  * query and key rows are interleaved. @throws Error naming an expert tensor of the wrong shape
  */
-export function ggufParts(source: GgufTensor, headRows: number | undefined): readonly GgufPart[] {
+export function ggufParts(
+  source: GgufTensor,
+  headRows: number | undefined,
+  { modules = {}, expertModules = {} }: Pick<GgufArchitecture, "modules" | "expertModules"> = {},
+): readonly GgufPart[] {
   const whole = WHOLE.get(source.name);
   if (whole !== undefined) return [partOf(source, whole, undefined)];
   const match = /^blk\.(\d{1,4})\.([a-z_]+)\.(weight|bias)$/.exec(source.name);
   if (match === null) return [];
   const [, layer = "", module = "", kind = ""] = match;
-  const expert = EXPERTS.get(module);
-  if (expert !== undefined) return expertParts(source, `model.layers.${layer}.block_sparse_moe.experts`, expert);
-  const name = IN_LAYER.get(module);
+  const expert = expertModules[module];
+  if (expert !== undefined) return expertParts(source, `model.layers.${layer}.${expert}.${kind}`);
+  const name = modules[module] ?? IN_LAYER.get(module);
   if (name === undefined) return [];
   const isPaired = module === "attn_q" || module === "attn_k";
   return [partOf(source, `model.layers.${layer}.${name}.${kind}`, isPaired ? headRows : undefined)];
@@ -70,7 +68,8 @@ function partOf(source: GgufTensor, name: string, pairedRows: number | undefined
   return { tensor: { name, dtype, shape, byteLength }, sourceName: source.name, sourceOffset: 0, pairedRows };
 }
 
-function expertParts(source: GgufTensor, at: string, name: string): GgufPart[] {
+/** `name`: "#" stands for the expert. */
+function expertParts(source: GgufTensor, name: string): GgufPart[] {
   const [numExperts = 0, rows = 0, columns = 0] = source.shape;
   if (source.shape.length !== 3 || numExperts > MAX_EXPERTS) {
     throw new Error(
@@ -79,7 +78,7 @@ function expertParts(source: GgufTensor, at: string, name: string): GgufPart[] {
   }
   const byteLength = rows * rowBytes(source.dtype, columns);
   return Array.from({ length: numExperts }, (_, i) => ({
-    tensor: { name: `${at}.${i}.${name}.weight`, dtype: source.dtype, shape: [rows, columns], byteLength },
+    tensor: { name: name.replace("#", String(i)), dtype: source.dtype, shape: [rows, columns], byteLength },
     sourceName: source.name,
     sourceOffset: i * byteLength,
     pairedRows: undefined,

@@ -45,11 +45,21 @@ export interface GgmlBase {
   tanh(context: Address, a: Address): Address;
   sigmoid(context: Address, a: Address): Address;
   silu(context: Address, a: Address): Address;
+  relu(context: Address, a: Address): Address;
+  clamp(context: Address, a: Address, min: number, max: number): Address;
+  /** A copy whose elements follow each other. */
+  cont(context: Address, a: Address): Address;
+  concat(context: Address, a: Address, b: Address, dimension: number): Address;
+  view1d(context: Address, a: Address, ne0: number, offset: number): Address;
   geluErf(context: Address, a: Address): Address;
   gegluErf(context: Address, a: Address): Address;
   swiglu(context: Address, a: Address): Address;
   /** silu(a) * b */
   swigluSplit(context: Address, a: Address, b: Address): Address;
+  /** a sigmoid(alpha a) (b + 1), with a at most and b within `limit`. */
+  swigluOai(context: Address, a: Address, b: Address, alpha: number, limit: number): Address;
+  /** Adds to column [i, j] of `a` the column of `b` that `ids` selects for it. */
+  addId(context: Address, a: Address, b: Address, ids: Address): Address;
   softMax(context: Address, a: Address): Address;
   /** Column indices of the `count` largest elements of each row, largest first: a view of the full argsort. */
   argsortTopK(context: Address, a: Address, count: number): Address;
@@ -118,6 +128,8 @@ export interface GgmlBase {
     maxBias: number,
     softcap: number,
   ): Address;
+  /** Gives an attention node sinks: a logit for each head. */
+  addSinks(attention: Address, sinks: Address): void;
   setAccumulator(tensor: Address, precision: number): boolean;
   bf16ToF32(from: Pointer, to: Pointer, count: number): void;
   f16ToF32(from: Pointer, to: Pointer, count: number): void;
@@ -145,6 +157,11 @@ export interface GgmlBase {
   tensorSet(tensor: Address, data: Pointer, offset: number, size: number): void;
   tensorGet(tensor: Address, data: Pointer, offset: number, size: number): void;
   deviceRegistry(device: Address): Address | null;
+  /** enum ggml_backend_dev_type. */
+  deviceType(device: Address): number;
+  deviceDescription(device: Address): string;
+  /** Writes bytes that are free, and all. */
+  deviceMemory(device: Address, free: BigUint64Array, total: BigUint64Array): void;
   deviceBufferType(device: Address): Address | null;
   procAddress(registry: Address, name: string): Address | null;
   supportsOp(device: Address, op: Address): boolean;
@@ -179,6 +196,8 @@ export interface GgmlRegistry {
   loadAll(directory: string): void;
   deviceByType(type: number): Address | null;
   backendByType(type: number, params: null): Address | null;
+  deviceCount(): number | bigint;
+  deviceAt(index: number): Address | null;
 }
 
 /** From this processor's backend library, found through the registry. */
@@ -222,9 +241,16 @@ export const BASE_SIGNATURES: SignatureTable<GgmlBase> = {
   tanh: ["ggml_tanh", "void*", "void* void*"],
   sigmoid: ["ggml_sigmoid", "void*", "void* void*"],
   silu: ["ggml_silu", "void*", "void* void*"],
+  relu: ["ggml_relu", "void*", "void* void*"],
+  clamp: ["ggml_clamp", "void*", "void* void* float float"],
+  cont: ["ggml_cont", "void*", "void* void*"],
+  concat: ["ggml_concat", "void*", "void* void* void* int"],
+  view1d: ["ggml_view_1d", "void*", "void* void* int64_t size_t"],
   geluErf: ["ggml_gelu_erf", "void*", "void* void*"],
   gegluErf: ["ggml_geglu_erf", "void*", "void* void*"],
   swiglu: ["ggml_swiglu", "void*", "void* void*"],
+  swigluOai: ["ggml_swiglu_oai", "void*", "void* void* void* float float"],
+  addId: ["ggml_add_id", "void*", "void* void* void* void*"],
   swigluSplit: ["ggml_swiglu_split", "void*", "void* void* void*"],
   softMax: ["ggml_soft_max", "void*", "void* void*"],
   argsortTopK: ["ggml_argsort_top_k", "void*", "void* void* int"],
@@ -244,6 +270,7 @@ export const BASE_SIGNATURES: SignatureTable<GgmlBase> = {
     "void* void* void* void* int void* int int float float float float float float",
   ],
   flashAttention: ["ggml_flash_attn_ext", "void*", "void* void* void* void* void* float float float"],
+  addSinks: ["ggml_flash_attn_ext_add_sinks", "void", "void* void*"],
   setAccumulator: ["ggml_prec_set_acc", "bool", "void* int"],
   bf16ToF32: ["ggml_bf16_to_fp32_row", "void", "void* void* int64_t"],
   f16ToF32: ["ggml_fp16_to_fp32_row", "void", "void* void* int64_t"],
@@ -258,6 +285,9 @@ export const BASE_SIGNATURES: SignatureTable<GgmlBase> = {
   tensorSet: ["ggml_backend_tensor_set", "void", "void* void* size_t size_t"],
   tensorGet: ["ggml_backend_tensor_get", "void", "void* void* size_t size_t"],
   deviceRegistry: ["ggml_backend_dev_backend_reg", "void*", "void*"],
+  deviceType: ["ggml_backend_dev_type", "int", "void*"],
+  deviceDescription: ["ggml_backend_dev_description", "str", "void*"],
+  deviceMemory: ["ggml_backend_dev_memory", "void", "void* void* void*"],
   deviceBufferType: ["ggml_backend_dev_buffer_type", "void*", "void*"],
   procAddress: ["ggml_backend_reg_get_proc_address", "void*", "void* str"],
   supportsOp: ["ggml_backend_dev_supports_op", "bool", "void* void*"],
@@ -288,6 +318,8 @@ export const REGISTRY_SIGNATURES: SignatureTable<GgmlRegistry> = {
   loadAll: ["ggml_backend_load_all_from_path", "void", "str"],
   deviceByType: ["ggml_backend_dev_by_type", "void*", "int"],
   backendByType: ["ggml_backend_init_by_type", "void*", "int str"],
+  deviceCount: ["ggml_backend_dev_count", "size_t", ""],
+  deviceAt: ["ggml_backend_dev_get", "void*", "size_t"],
 };
 
 /** By registry name. */

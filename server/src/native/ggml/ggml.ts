@@ -70,15 +70,24 @@ export interface Ggml {
   quietly<T>(work: () => T): T;
   /** Additional buffer types, which repack matrices for this processor; the best first. */
   extraBufferTypes(): readonly bigint[];
+  /** Devices of other backends that lie in the same folder, integrated ones last. */
+  gpus(): readonly GgmlGpu[];
   /** A new CPU backend: the state of one stream of graphs. */
   createBackend(): bigint;
+}
+
+export interface GgmlGpu {
+  readonly name: string;
+  readonly freeBytes: number;
 }
 
 /** Signatures and enum values are those of this series; another one may have moved them. */
 const VERSION_PATTERN = /^0\.25\./;
 /** sizeof(ggml_object) + sizeof(ggml_tensor): changes when a field of either does. */
 const TENSOR_OVERHEAD_BYTES = 368;
+/** enum ggml_backend_dev_type. */
 const CPU_DEVICE_TYPE = 0;
+const GPU_DEVICE_TYPES = [1, 2];
 /** More than ggml has. */
 const MAX_EXTRA_BUFFER_TYPES = 16;
 
@@ -104,6 +113,7 @@ export function openGgml(directory: string = findGgmlDirectory()): Ggml {
     device,
     quietly,
     extraBufferTypes: () => extraBufferTypes(base, device),
+    gpus: () => gpuDevices(base, registry),
     createBackend: () => expectAddress(registry.backendByType(CPU_DEVICE_TYPE, null), "a CPU backend"),
   };
 }
@@ -135,7 +145,7 @@ function expectLibraries(directory: string, source: string): string {
 }
 
 function registryFile(directory: string): string {
-  const file = readdirSync(directory).find((name) => /^libggml(\.v[0-9.]+)?\.so$/.test(name));
+  const file = readdirSync(directory).find((name) => /^libggml(\.[a-z]+)?(\.v[0-9.]+)?\.so$/.test(name));
   if (file === undefined)
     throw new Error(`${directory}: expected libggml.so, the registry of backends, beside libggml-base.so`);
   return file;
@@ -158,7 +168,8 @@ function checkRelease(base: GgmlBase, directory: string): void {
   }
 }
 
-function bindAll<Functions>(library: NativeLibrary, table: SignatureTable<Functions>): Functions {
+/** Functions of a library by a table of their signatures. @throws Error naming the first that is missing */
+export function bindAll<Functions>(library: NativeLibrary, table: SignatureTable<Functions>): Functions {
   const bound = Object.entries(table as Record<string, readonly [string, string, string]>).map(
     ([key, [symbol, result, parameters]]) => {
       if (!library.has(symbol))
@@ -194,6 +205,18 @@ function extraBufferTypes(base: GgmlBase, device: bigint): readonly bigint[] {
     found.push(kind);
   }
   return found;
+}
+
+function gpuDevices(base: GgmlBase, registry: GgmlRegistry): readonly GgmlGpu[] {
+  const devices = Array.from({ length: Number(registry.deviceCount()) }, (_, i) => registry.deviceAt(i));
+  return GPU_DEVICE_TYPES.flatMap((type) =>
+    devices.flatMap((device) => {
+      if (device === null || base.deviceType(device) !== type) return [];
+      const [free, total] = [new BigUint64Array(1), new BigUint64Array(1)];
+      base.deviceMemory(device, free, total);
+      return [{ name: base.deviceDescription(device), freeBytes: Number(free[0] ?? 0n) }];
+    }),
+  );
 }
 
 function splitTypes(parameters: string): string[] {

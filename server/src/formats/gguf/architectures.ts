@@ -1,0 +1,176 @@
+/**
+ * GGUF architectures and the Hugging Face classes that compute the same: names of tensors, order of rows, and metadata that
+ * other architectures lack. Source: llama.cpp, gguf-py/gguf/constants.py, tensor_mapping.py and conversion scripts.
+ */
+import type { GgufScalar } from "./header.ts";
+
+/** A metadata key with the prefix of the architecture. */
+export type OwnKey = (key: string) => GgufScalar | undefined;
+
+export interface GgufArchitecture {
+  readonly dense: string;
+  /** The class with experts; absent: files have none. */
+  readonly experts?: string;
+  /** The rows of query and key heads were reordered for rotary pairs of neighbours. */
+  readonly hasInterleavedRows?: boolean;
+  /** Weights of norms hold what config.json's class adds to them. */
+  readonly hasWholeNorms?: boolean;
+  /** A part of each head may rotate. */
+  readonly hasPartialRotary?: boolean;
+  /** Modules of a layer, where they are not Llama's. */
+  readonly modules?: Readonly<Record<string, string>>;
+  /** Matrices of experts, "#" standing for the expert; absent: Mixtral's. */
+  readonly expertModules?: Readonly<Record<string, string>>;
+  /** Fields of config.json. */
+  readonly fields?: (own: OwnKey) => Readonly<Record<string, unknown>>;
+}
+
+const QWEN_EXPERTS = {
+  ffn_gate_exps: "mlp.experts.#.gate_proj",
+  ffn_up_exps: "mlp.experts.#.up_proj",
+  ffn_down_exps: "mlp.experts.#.down_proj",
+} as const;
+
+const GEMMA2_NORMS = {
+  post_attention_norm: "post_attention_layernorm",
+  ffn_norm: "pre_feedforward_layernorm",
+  post_ffw_norm: "post_feedforward_layernorm",
+} as const;
+
+const POST_NORMS = {
+  post_attention_norm: "post_attention_layernorm",
+  post_ffw_norm: "post_feedforward_layernorm",
+} as const;
+
+const MIXTRAL_EXPERTS = {
+  ffn_gate_exps: "block_sparse_moe.experts.#.w1",
+  ffn_down_exps: "block_sparse_moe.experts.#.w2",
+  ffn_up_exps: "block_sparse_moe.experts.#.w3",
+} as const;
+
+/** A share of each head rotates. */
+function partialRotary(own: OwnKey): Readonly<Record<string, unknown>> {
+  const dims = own("rope.dimension_count");
+  const headDim = own("attention.key_length") ?? Number(own("embedding_length")) / Number(own("attention.head_count"));
+  return { partial_rotary_factor: dims === undefined ? undefined : Number(dims) / Number(headDim) };
+}
+
+function capsOf(own: OwnKey): Readonly<Record<string, unknown>> {
+  return {
+    attn_logit_softcapping: own("attn_logit_softcapping"),
+    final_logit_softcapping: own("final_logit_softcapping"),
+  };
+}
+
+/** The largest of each release scales by the width of all heads: their files do not say it. */
+function gemmaScalar(own: OwnKey, layersOfLargest: number): Readonly<Record<string, unknown>> {
+  const isLargest = own("block_count") === layersOfLargest;
+  const width = Number(own("embedding_length")) / Number(own("attention.head_count"));
+  return { query_pre_attn_scalar: isLargest ? width : own("attention.key_length") };
+}
+
+const GEMMA_2_27B_LAYERS = 46;
+const GEMMA_3_27B_LAYERS = 62;
+
+export const GGUF_ARCHITECTURES: ReadonlyMap<string, GgufArchitecture> = new Map<string, GgufArchitecture>([
+  [
+    "llama",
+    {
+      dense: "LlamaForCausalLM",
+      experts: "MixtralForCausalLM",
+      hasInterleavedRows: true,
+      expertModules: MIXTRAL_EXPERTS,
+      modules: { ffn_gate_inp: "block_sparse_moe.gate" },
+    },
+  ],
+  ["qwen2", { dense: "Qwen2ForCausalLM" }],
+  ["qwen3", { dense: "Qwen3ForCausalLM" }],
+  [
+    "qwen2moe",
+    {
+      dense: "Qwen2MoeForCausalLM",
+      experts: "Qwen2MoeForCausalLM",
+      expertModules: QWEN_EXPERTS,
+      modules: {
+        ffn_gate_inp: "mlp.gate",
+        ffn_gate_inp_shexp: "mlp.shared_expert_gate",
+        ffn_gate_shexp: "mlp.shared_expert.gate_proj",
+        ffn_up_shexp: "mlp.shared_expert.up_proj",
+        ffn_down_shexp: "mlp.shared_expert.down_proj",
+      },
+      fields: (own) => ({
+        moe_intermediate_size: own("expert_feed_forward_length"),
+        shared_expert_intermediate_size: own("expert_shared_feed_forward_length"),
+        norm_topk_prob: false,
+      }),
+    },
+  ],
+  [
+    "qwen3moe",
+    {
+      dense: "Qwen3MoeForCausalLM",
+      experts: "Qwen3MoeForCausalLM",
+      expertModules: QWEN_EXPERTS,
+      modules: { ffn_gate_inp: "mlp.gate" },
+      fields: (own) => ({ moe_intermediate_size: own("expert_feed_forward_length"), norm_topk_prob: true }),
+    },
+  ],
+  ["gemma", { dense: "GemmaForCausalLM", hasWholeNorms: true, modules: { ffn_norm: "post_attention_layernorm" } }],
+  [
+    "gemma2",
+    {
+      dense: "Gemma2ForCausalLM",
+      hasWholeNorms: true,
+      modules: GEMMA2_NORMS,
+      fields: (own) => ({ ...capsOf(own), ...gemmaScalar(own, GEMMA_2_27B_LAYERS) }),
+    },
+  ],
+  [
+    "gemma3",
+    {
+      dense: "Gemma3ForCausalLM",
+      hasWholeNorms: true,
+      modules: GEMMA2_NORMS,
+      fields: (own) => ({
+        ...capsOf(own),
+        ...gemmaScalar(own, GEMMA_3_27B_LAYERS),
+        rope_local_base_freq: own("rope.freq_base_swa") ?? 10_000,
+      }),
+    },
+  ],
+  [
+    "granite",
+    {
+      dense: "GraniteForCausalLM",
+      hasInterleavedRows: true,
+      fields: (own) => ({
+        attention_multiplier: own("attention.scale"),
+        embedding_multiplier: own("embedding_scale"),
+        residual_multiplier: own("residual_scale"),
+        logits_scaling: own("logit_scale"),
+      }),
+    },
+  ],
+  ["smollm3", { dense: "SmolLM3ForCausalLM", hasInterleavedRows: true }],
+  ["olmo2", { dense: "Olmo2ForCausalLM", modules: POST_NORMS }],
+  ["exaone4", { dense: "Exaone4ForCausalLM", modules: POST_NORMS }],
+  [
+    "glm4",
+    {
+      dense: "Glm4ForCausalLM",
+      modules: {
+        post_attention_norm: "post_self_attn_layernorm",
+        ffn_up: "mlp.gate_up_proj",
+        post_ffw_norm: "post_mlp_layernorm",
+      },
+      hasPartialRotary: true,
+      fields: partialRotary,
+    },
+  ],
+  ["command-r", { dense: "CohereForCausalLM", fields: (own) => ({ logit_scale: own("logit_scale") }) }],
+  ["cohere2", { dense: "Cohere2ForCausalLM", fields: (own) => ({ logit_scale: own("logit_scale") }) }],
+  ["nemotron", { dense: "NemotronForCausalLM", hasWholeNorms: true, hasPartialRotary: true, fields: partialRotary }],
+  ["arcee", { dense: "ArceeForCausalLM", hasInterleavedRows: true }],
+  ["seed_oss", { dense: "SeedOssForCausalLM", modules: { post_attention_norm: "post_attention_layernorm" } }],
+  ["ernie4_5", { dense: "Ernie4_5ForCausalLM" }],
+]);
