@@ -5,14 +5,18 @@
  */
 import type { GenerateRequest } from "../../server/src/engine/request/generate.ts";
 import type { Sequence } from "../../server/src/engine/request/sequence.ts";
+import { logProb, topLogProbsOf } from "../../server/src/engine/sample/log-probs.ts";
 import { Sampler } from "../../server/src/engine/sample/sampler.ts";
-import type {
-  ChosenTokens,
-  RuleTableSizes,
-  StepInput,
-  StepRuleRows,
-  StepRunner,
-  TokenChoice,
+import {
+  type ChosenTokens,
+  type LateChoice,
+  MAX_TOP_LOG_PROBS,
+  type RuleTableSizes,
+  type StepInput,
+  type StepRuleRows,
+  type StepRunner,
+  type TokenChoice,
+  type TopLogProbs,
 } from "../../server/src/engine/step-runner.ts";
 import { HashRunner, type HashRunnerOptions } from "./hash-runner.ts";
 
@@ -32,6 +36,10 @@ export class ChoosingRunner extends HashRunner implements StepRunner {
   /** Steps that were begun while another ran. */
   numAhead = 0;
   readonly ruleTables: RuleTableSizes | undefined;
+  readonly chooseLate: StepRunner["chooseLate"];
+  /** Steps whose choices came late. */
+  numLate = 0;
+  #isOpen = false;
   /** Rows of counts that were written. */
   numCountRows = 0;
   readonly #sampler: Sampler;
@@ -40,12 +48,17 @@ export class ChoosingRunner extends HashRunner implements StepRunner {
   #last: Promise<Int32Array> = Promise.resolve(new Int32Array(0));
 
   constructor(
-    options: HashRunnerOptions & { readonly stepsAhead?: boolean; readonly ruleTables?: RuleTableSizes } = {},
+    options: HashRunnerOptions & {
+      readonly stepsAhead?: boolean;
+      readonly ruleTables?: RuleTableSizes;
+      readonly choosesLate?: boolean;
+    } = {},
   ) {
     super(options);
     this.#sampler = new Sampler(this.vocabSize);
     this.stepsAhead = options.stepsAhead ?? false;
     this.ruleTables = options.ruleTables;
+    if (options.choosesLate === true) this.chooseLate = (input, choices) => this.#chooseLate(input, choices);
   }
 
   override run(input: StepInput): Promise<Float32Array> {
@@ -54,6 +67,33 @@ export class ChoosingRunner extends HashRunner implements StepRunner {
   }
 
   choose(input: StepInput, choices: readonly (TokenChoice | undefined)[]): Promise<ChosenTokens> {
+    return this.#begin(input, Promise.resolve(choices));
+  }
+
+  #chooseLate(input: StepInput, early: readonly (TokenChoice | undefined)[]): LateChoice {
+    let give: (choices: readonly (TokenChoice | undefined)[]) => void = () => undefined;
+    const chosen = this.#begin(
+      input,
+      new Promise((resolve) => {
+        give = resolve;
+      }),
+    );
+    this.#isOpen = true;
+    this.numLate += 1;
+    return {
+      chosen,
+      give: (choices) => {
+        if (!this.#isOpen) throw new Error("choices were given twice");
+        this.#isOpen = false;
+        const isSame = choices.length === early.length && choices.every((choice, row) => !choice === !early[row]);
+        if (!isSame) throw new Error("other rows have choices than those told of");
+        give(choices.map((choice) => choice && { ...choice, mask: choice.mask?.slice() }));
+      },
+    };
+  }
+
+  #begin(input: StepInput, choices: Promise<readonly (TokenChoice | undefined)[]>): Promise<ChosenTokens> {
+    if (this.#isOpen) throw new Error("a step is begun before the choices of the one ahead were given");
     if (this.#numUnderWay >= (this.stepsAhead ? 2 : 1)) throw new Error("too many steps are under way");
     this.numAhead += this.#numUnderWay;
     this.#numUnderWay += 1;
@@ -64,13 +104,14 @@ export class ChoosingRunner extends HashRunner implements StepRunner {
   }
 
   #sample(row: Float32Array, choice: TokenChoice): number {
-    const { seedLow, seedHigh, topP, index, rules } = choice;
+    const { seedLow, seedHigh, topP, index, rules, mask } = choice;
     const badWords = choice.banned.map((id) => Int32Array.of(id));
     const occurrences = rules === undefined ? undefined : this.#tables.counts.get(rules.countRow);
     const logitBias = rules === undefined ? undefined : this.#tables.biases.get(rules.biasRow);
     const request = { ...choice, ...rules, ...PLAIN, badWords, logitBias } as unknown as GenerateRequest;
     const tokens = { tokens: new Int32Array(1), numTokens: 1 };
-    const sequence = { request, seedLow, seedHigh, topP, numOutput: index, occurrences, ...tokens };
+    const guide = mask && { mask };
+    const sequence = { request, seedLow, seedHigh, topP, numOutput: index, occurrences, guide, ...tokens };
     const token = this.#sampler.sample(row, sequence as unknown as Sequence);
     occurrences?.set(token, (occurrences.get(token) ?? 0) + 1);
     return token;
@@ -85,9 +126,10 @@ export class ChoosingRunner extends HashRunner implements StepRunner {
   async #chooseBehind(
     last: Promise<Int32Array>,
     input: StepInput,
-    choices: readonly (TokenChoice | undefined)[],
+    given: Promise<readonly (TokenChoice | undefined)[]>,
   ): Promise<ChosenTokens> {
     const before = await last;
+    const choices = await given;
     // Longer than the engine takes to come back with another step.
     if (this.stepsAhead)
       for (let turn = 0; turn < 3; turn++) await new Promise<void>((resolve) => setImmediate(resolve));
@@ -106,9 +148,23 @@ export class ChoosingRunner extends HashRunner implements StepRunner {
     this.numSeen += numSeen;
     this.numChosen += choices.length - numSeen;
     this.#numUnderWay -= 1;
-    const logProbs = new Float32Array(tokens.length).fill(-1);
-    return { tokens: Int32Array.from(tokens), logProbs, logits: Float32Array.from(seen) };
+    const logProbs = Float32Array.from(tokens, (token, row) => (token < 0 ? 0 : logProb(rowOf(row), token)));
+    const top = topOfChoices(choices, rowOf);
+    return { tokens: Int32Array.from(tokens), logProbs, top, logits: Float32Array.from(seen) };
   }
+}
+
+function topOfChoices(
+  choices: readonly (TokenChoice | undefined)[],
+  rowOf: (row: number) => Float32Array,
+): TopLogProbs | undefined {
+  if (!choices.some((choice) => choice !== undefined && choice.numTop > 0)) return undefined;
+  const size = choices.length * MAX_TOP_LOG_PROBS;
+  const top = { ids: new Int32Array(size), logProbs: new Float32Array(size) };
+  for (const [row, choice] of choices.entries()) {
+    topLogProbsOf(rowOf(row), choice?.numTop ?? 0, top.ids, top.logProbs, row * MAX_TOP_LOG_PROBS);
+  }
+  return top;
 }
 
 function copyOf(input: StepInput): StepInput {

@@ -22,9 +22,16 @@ const SEEDS = 3;
 
 let target: DecoderCpuRunner;
 let draft: DecoderCpuRunner;
+/** Without draft tokens. */
+let expected: readonly RealOutput[];
+let plainSteps: number;
 before(async () => {
   target = await createDecoderRunner({ ...MODEL, isDeterministic: true });
   draft = await createDecoderRunner({ ...MODEL, weightType: "q4_0" });
+  const plain = new LlmEngine(lend(target, target.numBlocks), DEFAULT_ENGINE_CONFIG);
+  expected = await oneByOne(plain);
+  plainSteps = plain.stats().iteration;
+  await plain.close();
 });
 after(async () => {
   await target.close();
@@ -54,10 +61,6 @@ const KINDS = [
 
 for (const { name, ngramSize, isDrafted, share } of KINDS) {
   test(`generate() with ${name} gives nereid-tiny's tokens to the bit, in fewer steps`, async (t) => {
-    const plain = new LlmEngine(lend(target, target.numBlocks), DEFAULT_ENGINE_CONFIG);
-    const expected = await oneByOne(plain);
-    const plainSteps = plain.stats().iteration;
-    await plain.close();
     const speculation = { maxDraftTokens: 6, ngramSize };
     const drafter = isDrafted ? new ModelDrafter(lend(draft, draft.numBlocks), speculation, 512) : undefined;
     const config = { ...DEFAULT_ENGINE_CONFIG, speculation };

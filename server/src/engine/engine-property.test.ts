@@ -5,14 +5,17 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { ChoosingRunner } from "../../../tests/fakes/choosing-runner.ts";
+import { HashGuides } from "../../../tests/fakes/hash-guides.ts";
 import { HashRunner, type HashRunnerOptions } from "../../../tests/fakes/hash-runner.ts";
+import { longTestsReason } from "../../../tests/support/long-tests.ts";
 import { DEFAULT_ENGINE_CONFIG, type EngineConfig } from "./engine-config.ts";
 import type { Retention } from "./kv/retention.ts";
 import { LlmEngine } from "./llm-engine.ts";
 import { type GeneratedChunk, type GenerateRequest, NEUTRAL_REQUEST } from "./request/generate.ts";
 import { uniformAt } from "./sample/random.ts";
 
-const RUNS_PER_SEED = 40;
+/** All of them by `npm run test:long`. */
+const RUNS_PER_SEED = longTestsReason === undefined ? 40 : 20;
 const FOR_EVER = Number.POSITIVE_INFINITY;
 
 type Draw = (below: number) => number;
@@ -95,7 +98,8 @@ async function underLoad(
   const onStep = (_: unknown, step: number): void => {
     for (const each of cancellations) if (each.step <= step) each.controller.abort();
   };
-  const engine = new LlmEngine(makeRunner({ ...runner, onStep }), config);
+  const services = { guides: new HashGuides(runner.vocabSize ?? 64) };
+  const engine = new LlmEngine(makeRunner({ ...runner, onStep }), config, undefined, services);
   const outcomes: string[] = [];
   const half = Math.floor(requests.length / 2);
   for (const wave of [requests.slice(0, half), requests.slice(half)]) {
@@ -159,6 +163,22 @@ const RULES: readonly Partial<GenerateRequest>[] = [
   { badWords: [Int32Array.of(3, 5), Int32Array.of(7)] },
   { noRepeatNgramSize: 2 },
   { topLogProbs: 2, logProbs: true },
+  { guide: { type: "regex", text: "a" }, endIds: Int32Array.of(2) },
+  {
+    guide: { type: "regex", text: "abc" },
+    endIds: Int32Array.of(3),
+    temperature: 1,
+    topP: 0.9,
+    seed: 7n,
+    minTokens: 4,
+  },
+  {
+    guide: { type: "json", text: "" },
+    endIds: Int32Array.of(5),
+    badWords: [Int32Array.of(4, 1)],
+    repetitionPenalty: 1.2,
+  },
+  { topLogProbs: 21, logProbs: true },
 ];
 
 /** Ends of every kind, sampled and greedy; now and then rules that need each token, or several rows of a step. */
@@ -181,29 +201,32 @@ for (const seed of [4, 5, 6]) {
   test(`engines that plan a step while another runs give each request what it gets alone (seed ${seed})`, async () => {
     let draws = 0;
     const draw: Draw = (below) => Math.floor(uniformAt(seed, 13, draws++) * below);
-    const totals = { preemptions: 0, ahead: 0, onboarded: 0, seen: 0 };
+    const totals = { preemptions: 0, ahead: 0, onboarded: 0, seen: 0, late: 0 };
     for (let i = 0; i < RUNS_PER_SEED; i++) {
       const options = drawRunner(draw);
       const config = { ...drawConfig(draw), speculation: DEFAULT_ENGINE_CONFIG.speculation };
       const requests = Array.from({ length: 5 + draw(40) }, (_, at) => drawAheadRequest(draw, at));
       const runners: ChoosingRunner[] = [];
       const ruleTables = { numCountRows: draw(8), numBiasRows: draw(4) };
+      const choosesLate = draw(3) > 0;
       const makeRunner = (each: HashRunnerOptions): ChoosingRunner => {
-        const runner = new ChoosingRunner({ ...each, stepsAhead: true, ruleTables });
+        const runner = new ChoosingRunner({ ...each, stepsAhead: true, ruleTables, choosesLate });
         runners.push(runner);
         return runner;
       };
       const { outcomes, engine } = await underLoad(makeRunner, requests, options, config, draw);
-      const alone = new LlmEngine(new HashRunner({ ...options, numBlocks: 4000, numHostBlocks: 0 }), {
-        ...DEFAULT_ENGINE_CONFIG,
-        prefixReuse: false,
-        maxBatchTokens: 4096,
-      });
+      const alone = new LlmEngine(
+        new HashRunner({ ...options, numBlocks: 4000, numHostBlocks: 0 }),
+        { ...DEFAULT_ENGINE_CONFIG, prefixReuse: false, maxBatchTokens: 4096 },
+        undefined,
+        { guides: new HashGuides(options.vocabSize ?? 64) },
+      );
       for (const [at, request] of requests.entries()) {
         const actual = outcomes[at] ?? "";
         const room = engine.limits.maxSequenceLength - request.promptTokens.length;
         if (actual === "cancelled" || room <= 0 || / needs \d+ sequences and \d+ cache blocks/.test(actual)) continue;
         const expected = await outcome(alone.generate({ ...request, maxTokens: Math.min(room, request.maxTokens) }));
+        assert.doesNotMatch(expected, /Internal/);
         assert.equal(actual, expected, `request ${at} of ${JSON.stringify({ options, config })}`);
       }
       const { preemptions, kvBlocksOnboarded } = engine.stats();
@@ -211,6 +234,7 @@ for (const seed of [4, 5, 6]) {
       totals.onboarded += kvBlocksOnboarded;
       totals.ahead += runners[0]?.numAhead ?? 0;
       totals.seen += runners[0]?.numSeen ?? 0;
+      totals.late += runners[0]?.numLate ?? 0;
       await engine.close();
       await alone.close();
     }

@@ -59,9 +59,17 @@ export interface RankNetwork {
   readonly timeoutMs: number;
 }
 
+/** Engines by the names of the parameter `engine`; auto: ours where it knows the model. */
+export const ENGINE_NAMES = ["auto", "nereid", "llama.cpp"] as const;
+export type EngineName = (typeof ENGINE_NAMES)[number];
+
 export interface EngineSpec {
   /** Absolute path of a model directory or of a GGUF file. */
   readonly modelDir: string;
+  /** Absent = auto. */
+  readonly engineName?: EngineName | undefined;
+  /** Layers that the llama.cpp engine puts on GPUs; absent: all for an instance on a GPU, else none. */
+  readonly gpuLayers?: number | undefined;
   readonly engine: EngineConfig;
   /** Tokens that the KV cache holds; 0 = chosen by what the model and the machine allow. */
   readonly kvCacheTokens: number;
@@ -91,6 +99,8 @@ export interface EngineInfo {
   readonly maxSequenceLength: number;
   /** Image tokens have a time, a row and a column (M-RoPE). */
   readonly hasAxes: boolean;
+  /** Prompts may have rows of embeddings in place of tokens. */
+  readonly takesEmbeddings: boolean;
   /** Ids after which the model has nothing to say. */
   readonly eosTokenIds: readonly number[];
 }

@@ -8,6 +8,7 @@ import type { EngineConfig } from "./engine-config.ts";
 import type { EngineServices } from "./engine-services.ts";
 import { countIdle, countRequests, countStep, countTokens, type EngineStats, firstStats } from "./engine-stats.ts";
 import { longestSequence } from "./kv/window-blocks.ts";
+import { ChoosingSteps } from "./plan/choosing-steps.ts";
 import { ChunkQueue } from "./plan/chunk-queue.ts";
 import { LogitsBudget } from "./plan/logits-budget.ts";
 import { type PartlyChosen, sequenceRows } from "./plan/sequence-rows.ts";
@@ -21,18 +22,15 @@ import { checkRequest, logitsBytes, type RequestLimits } from "./request/check-r
 import type { FinishReason, GeneratedChunk, GenerateRequest, Generator } from "./request/generate.ts";
 import { prepareSequence } from "./request/prepare-sequence.ts";
 import type { Sequence, SequenceGroup, SequenceSink } from "./request/sequence.ts";
-import { RuleRows, withRuleRows } from "./sample/rule-rows.ts";
-import { gainsFromTables, givesOneRow, isFree, tokenChoices } from "./sample/token-choices.ts";
+import { guidesReady } from "./sample/late-choices.ts";
+import { RuleRows } from "./sample/rule-rows.ts";
+import { gainsFromTables, givesOneRow, isFree } from "./sample/token-choices.ts";
 import { createDrafters } from "./speculation/create-drafters.ts";
 import type { Drafter } from "./speculation/drafter.ts";
 import type { StepRunner } from "./step-runner.ts";
 
 /** Called by the loop with everything of a step handed to the sinks, before the next one is waited for. Must not throw. */
 export type TurnListener = () => void;
-
-async function guidesReady({ sequences }: StepPlan): Promise<void> {
-  for (const { guide } of sequences) if (guide?.pending !== undefined) await guide.pending;
-}
 
 export class LlmEngine implements Generator {
   readonly limits: RequestLimits;
@@ -51,6 +49,7 @@ export class LlmEngine implements Generator {
   /** Sequences that may give several rows of logits in a step: none is planned ahead while one does. */
   readonly #manyRowed = new Set<Sequence>();
   readonly #inFlight: StepsInFlight;
+  readonly #choosing: ChoosingSteps;
   readonly #ruleRows: RuleRows;
   /** Beam searches whose beams have all offered their scores in this step. */
   readonly #complete: SequenceGroup[] = [];
@@ -71,10 +70,12 @@ export class LlmEngine implements Generator {
     const { blockSize, numBlocks, vocabSize, hiddenSize } = runner;
     this.#runner = runner;
     this.#config = config;
-    const rules = { ...config, blockSize, window: runner.window };
+    const prefixReuse = config.prefixReuse && runner.reusesPrefixes !== false;
+    const rules = { ...config, prefixReuse, blockSize, window: runner.window };
     this.#planner = new StepPlanner({ ...rules, numBlocks, numHostBlocks: runner.numHostBlocks ?? 0 });
     this.#ruleRows = new RuleRows(runner.ruleTables);
     this.#inFlight = new StepsInFlight(this.#planner, vocabSize, isFree);
+    this.#choosing = new ChoosingSteps(runner, this.#inFlight, () => this.#settle());
     this.#batch = new StepBatch(runner);
     this.#tokenStep = new TokenStep(vocabSize);
     this.#services = services;
@@ -91,6 +92,7 @@ export class LlmEngine implements Generator {
       ),
       maxPromptLength: config.maxPromptLength ?? Number.POSITIVE_INFINITY,
       hasAxes: runner.hasAxes ?? false,
+      takesEmbeddings: runner.takesEmbeddings ?? true,
     };
   }
 
@@ -125,6 +127,7 @@ export class LlmEngine implements Generator {
   }
 
   #start(sequence: Sequence): void {
+    sequence.choosesLate = this.#runner.chooseLate !== undefined;
     if (!givesOneRow(sequence)) this.#manyRowed.add(sequence);
     this.#planner.add(sequence);
     this.#wake();
@@ -152,9 +155,8 @@ export class LlmEngine implements Generator {
   }
 
   stats(): Readonly<EngineStats> {
-    const stats = this.#stats;
-    countRequests(stats, this.#planner, this.#preparing.size);
-    return stats;
+    countRequests(this.#stats, this.#planner, this.#preparing.size);
+    return this.#stats;
   }
 
   /** @throws when cache blocks are lost or held twice */
@@ -221,16 +223,10 @@ export class LlmEngine implements Generator {
     }
     countStep(this.#stats, plan);
     this.#onTurn();
-    const { choices, chosenFor } = tokenChoices(plan, this.#batch.promptRows);
-    const isPlain = plan.sequences.every(givesOneRow);
-    const mayChoose =
-      (isPlain || choices.some(Boolean)) && choices.length <= (this.#runner.maxChoices ?? choices.length);
-    const chosen = mayChoose ? this.#runner.choose?.(withRuleRows(input, chosenFor), choices) : undefined;
-    if (chosen === undefined || !isPlain) {
-      const partly = chosen === undefined ? undefined : { choices, chosen: await chosen };
+    const { isUnderWay, partly } = await this.#choosing.begin(plan, input, this.#batch.promptRows, start);
+    if (!isUnderWay) {
       return await this.#takeRows(plan, partly?.chosen.logits ?? (await this.#runner.run(input)), start, partly);
     }
-    this.#inFlight.add(plan, choices, chosen, start);
     if (this.#inFlight.count > 1 || !this.#mayRunAhead) await this.#settle();
   }
 
@@ -246,19 +242,20 @@ export class LlmEngine implements Generator {
 
   /** @param partly the tokens that the device chose; `logits` then holds the other rows alone */
   async #takeRows(plan: StepPlan, logits: Float32Array, start: number, partly?: PartlyChosen): Promise<void> {
-    await guidesReady(plan);
+    await guidesReady(plan.sequences);
     const now = this.#nowNs();
     const { vocabSize } = this.#runner;
     const rowsFrom = (row: number, count: number): Float32Array =>
       logits.subarray(row * vocabSize, (row + count) * vocabSize);
     for (const rows of sequenceRows(plan, this.#batch.promptRows, partly)) {
-      const { sequence, numPromptRows, numDrafts, lastRow, chosen } = rows;
+      const { sequence, numPromptRows, numDrafts, lastRow, chosenRow } = rows;
       this.#planner.computed(sequence, rows.numComputed);
       const prompt = rowsFrom(rows.firstPromptRow, numPromptRows);
       if (numPromptRows > 0) this.#tokenStep.takePrompt(sequence, prompt, numPromptRows);
       if (lastRow === undefined || sequence.cancelled) continue;
-      if (chosen === undefined) this.#verify(sequence, rowsFrom(lastRow, 1 + numDrafts), numDrafts, now);
-      else this.#takers.token(sequence, chosen.token, chosen.logProb, now);
+      if (chosenRow === undefined || partly === undefined)
+        this.#verify(sequence, rowsFrom(lastRow, 1 + numDrafts), numDrafts, now);
+      else this.#takers.token(sequence, partly.chosen, chosenRow, now);
     }
     // Beams change places once nothing of this step looks at them any more.
     for (const group of this.#complete) this.#advance(group, now);
@@ -268,9 +265,9 @@ export class LlmEngine implements Generator {
 
   /** For sequences that give one row at most. */
   readonly #takers: StepTakers = {
-    token: (sequence, token, logProb, now) => {
+    token: (sequence, chosen, at, now) => {
       try {
-        const reason = this.#tokenStep.takeChosen(sequence, token, logProb, now);
+        const reason = this.#tokenStep.takeChosen(sequence, chosen, at, now);
         if (reason !== undefined) this.#finish(sequence, reason);
         sequence.pace.record(0, 0);
       } catch (error) {

@@ -66,10 +66,19 @@ export interface StepRuleRows {
   readonly biases: readonly { readonly row: number; readonly values: Float32Array }[];
 }
 
+/** Folders of adapters in a format of the device's own. */
+export interface AdapterFormat {
+  /** @throws Error naming the file and what is wrong with it */
+  inspect(path: string): Promise<{ readonly maxRank: number }>;
+  read(path: string): Promise<LoraAdapter>;
+}
+
 /** Low-rank adapters beside the weights, each known by the number it was given. */
 export interface AdapterMemory {
   /** Matrices of this model that an adapter may change. */
   readonly targets: LoraTargets;
+  /** Absent: PEFT folders. */
+  readonly format?: AdapterFormat;
   /** Bytes that it would take; absent: its numbers as f32. @throws Error when it does not fit the model */
   bytesOf?(adapter: LoraAdapter): number;
   /** May be called while a step runs. @throws when there is no memory */
@@ -93,7 +102,11 @@ export interface TokenChoice {
   readonly index: number;
   /** Tokens that must not come, at most MAX_BANNED_TOKENS. */
   readonly banned: readonly number[];
+  /** Most likely tokens to tell of beside it, at most MAX_TOP_LOG_PROBS. */
+  readonly numTop: number;
   readonly rules?: ChoiceRules | undefined;
+  /** [ceil(vocabSize / 32)] A bit a token, 1 = may come; absent: all may. */
+  readonly mask?: Int32Array | undefined;
 }
 
 /** Rules that read a table of the runner. */
@@ -115,14 +128,33 @@ export interface RuleTableSizes {
 /** A choice bans at most this many; more forbidden tokens are left to the engine. */
 export const MAX_BANNED_TOKENS = 8;
 
+/** A choice tells of at most this many likely tokens; more are left to the engine. */
+export const MAX_TOP_LOG_PROBS = 20;
+
+/** [rows, MAX_TOP_LOG_PROBS] each, best first, equal ones by id; a row holds as many as its choice wants. */
+export interface TopLogProbs {
+  /** -1: the row holds no more numbers. */
+  readonly ids: Int32Array;
+  readonly logProbs: Float32Array;
+}
+
 /** Valid until the next step; where a step may be begun behind another, until the one after that. */
 export interface ChosenTokens {
   /** -1: the row holds no number to choose by, or had no choice. */
   readonly tokens: Int32Array;
   /** Log-probability of each token under the model's own distribution. */
   readonly logProbs: Float32Array;
+  /** The most likely tokens; absent when no choice wants any. */
+  readonly top?: TopLogProbs | undefined;
   /** [rows without a choice, vocabSize], in their order. */
   readonly logits: Float32Array;
+}
+
+/** A step whose tokens are chosen later than it is begun: rules of a choice may depend on tokens of the step before. */
+export interface LateChoice {
+  readonly chosen: Promise<ChosenTokens>;
+  /** Called once, before the next step is begun, with a choice for the same rows. Masks are free again when it returns. */
+  give(choices: readonly (TokenChoice | undefined)[]): void;
 }
 
 /** A model on a device. One step at a time: `run` may be called again once its promise has settled. */
@@ -147,6 +179,10 @@ export interface StepRunner {
   readonly maxPositions: number;
   /** Ids after which the model has nothing to say; undefined when it does not tell. */
   readonly eosTokenIds?: readonly number[] | undefined;
+  /** False: a sequence cannot take up what another computed, as with recurrent states. Absent: it can. */
+  readonly reusesPrefixes?: boolean;
+  /** False: rows cannot enter as embeddings. Absent: they can. */
+  readonly takesEmbeddings?: boolean;
   /** Undefined: this runner has no adapters. */
   readonly adapters?: AdapterMemory | undefined;
   /**
@@ -162,6 +198,11 @@ export interface StepRunner {
   readonly choose?:
     | ((input: StepInput, choices: readonly (TokenChoice | undefined)[]) => Promise<ChosenTokens>)
     | undefined;
+  /**
+   * As `choose`, but tokens are chosen only when the choices are given again; those of now tell which rows will have one.
+   * Absent: choices have no masks.
+   */
+  readonly chooseLate?: ((input: StepInput, choices: readonly (TokenChoice | undefined)[]) => LateChoice) | undefined;
   /** Rows of the tables of token counts and biases that choices may name; absent: none. */
   readonly ruleTables?: RuleTableSizes | undefined;
   /** Rows of logits that a step with choices may want; absent: any number. */

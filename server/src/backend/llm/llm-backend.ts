@@ -81,6 +81,8 @@ class LlmModel implements BackendModel {
   async createInstance(spec: InstanceSpec): Promise<ModelInstance> {
     const {
       engine: engineConfig,
+      engineName,
+      gpuLayers,
       kvCacheTokens,
       kvCache,
       numThreads,
@@ -101,6 +103,8 @@ class LlmModel implements BackendModel {
       name: spec.name,
       spec: {
         modelDir: this.#modelDir,
+        engineName,
+        gpuLayers,
         engine: engineConfig,
         kvCacheTokens,
         kvCache,

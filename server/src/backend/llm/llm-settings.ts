@@ -8,6 +8,8 @@ import { invalidArgument, type ServerError } from "../../core/server-error.ts";
 import type { AdapterSpec } from "../../engine/adapters/adapter-choice.ts";
 import { DEFAULT_ENGINE_CONFIG, type EngineConfig } from "../../engine/engine-config.ts";
 import {
+  ENGINE_NAMES,
+  type EngineName,
   type EngineSpec,
   GPU_MATRICES,
   type GpuMatrices,
@@ -25,6 +27,9 @@ export interface LlmSettings {
   /** Folders that may hold the weights, in the order in which to look. */
   readonly folders: readonly string[];
   readonly engine: EngineConfig;
+  readonly engineName: EngineName;
+  /** Layers on GPUs, for the llama.cpp engine. */
+  readonly gpuLayers: number | undefined;
   /** 0 = chosen by the engine. */
   readonly kvCacheTokens: number;
   readonly kvCache: KvCacheSpec;
@@ -111,6 +116,8 @@ export function parseLlmSettings(
   const settings = {
     folders: [...new Set([resolve(modelFolder, folder ?? versionFolder), resolve(versionFolder, folder ?? ".")])],
     engine: { ...parseEngineConfig(reader, source.config), speculation: speculation.config },
+    engineName: parseEngineName(reader),
+    gpuLayers: reader.int("gpu_layers"),
     kvCacheTokens: reader.int("max_tokens_in_paged_kv_cache") ?? 0,
     kvCache: parseKvCache(reader),
     numThreads: reader.int("num_threads") ?? 0,
@@ -153,6 +160,14 @@ function parseEngineConfig(reader: ParameterReader, config: ModelSource["config"
     policy: parsePolicy(reader),
     maxWaiting: config.dynamic_batching?.default_queue_policy?.max_queue_size ?? 0,
   };
+}
+
+/** Nereid's own parameter. */
+function parseEngineName(reader: ParameterReader): EngineName {
+  const text = reader.text("engine") ?? "auto";
+  const found = ENGINE_NAMES.find((name) => name === text);
+  if (found === undefined) throw reader.error("engine", ENGINE_NAMES.join(", "), text);
+  return found;
 }
 
 /** For GPUs: kernels, GEMM algorithms and graphs are made before the model is ready. */

@@ -162,8 +162,9 @@ export class AdapterCache {
   }
 }
 
-function digest({ changes }: LoraAdapter): string {
+function digest({ changes, file }: LoraAdapter): string {
   const hash = createHash("sha256");
+  if (file !== undefined) hash.update(file.stamp);
   for (const { layer, target, rank, a, b } of changes) {
     hash.update(`${layer} ${target.linear} ${target.column} ${rank};`);
     for (const { buffer, byteOffset, byteLength } of [a, b])

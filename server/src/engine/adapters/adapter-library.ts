@@ -9,7 +9,7 @@ import type { LoraAdapter, LoraTargets } from "../../formats/lora/lora-adapter.t
 import { inspectPeft, readPeft } from "../../formats/lora/peft.ts";
 import { parseTrtllmLora } from "../../formats/trtllm/lora.ts";
 import { readTrtllmLora } from "../../formats/trtllm/lora-files.ts";
-import type { AdapterMemory } from "../step-runner.ts";
+import type { AdapterFormat, AdapterMemory } from "../step-runner.ts";
 import { AdapterCache, type HeldAdapter } from "./adapter-cache.ts";
 import type { AdapterChoice, AdapterSpec } from "./adapter-choice.ts";
 import { folderBelow, stampOf } from "./adapter-folder.ts";
@@ -35,12 +35,14 @@ interface Found {
 export class AdapterLibrary {
   readonly cache: AdapterCache;
   readonly #targets: LoraTargets;
+  readonly #format: AdapterFormat;
   readonly #folders: Folders;
   readonly #spec: AdapterSpec;
 
   private constructor(memory: AdapterMemory, spec: AdapterSpec, folders: Folders) {
     this.cache = new AdapterCache(memory, spec);
     this.#targets = memory.targets;
+    this.#format = memory.format ?? peftFormat(memory.targets);
     this.#folders = folders;
     this.#spec = spec;
   }
@@ -83,7 +85,7 @@ export class AdapterLibrary {
   }
 
   async #inspect(name: string, path: string, maxRank: number): Promise<void> {
-    const summary = await inspectPeft(path, this.#targets).catch((cause: unknown) => {
+    const summary = await this.#format.inspect(path).catch((cause: unknown) => {
       throw refusal(`adapter '${name}'`, cause);
     });
     if (summary.maxRank <= maxRank) return;
@@ -100,7 +102,7 @@ export class AdapterLibrary {
       const what = choice.kind === "name" ? "adapter is named" : "adapter of this model lies at";
       throw invalidArgument(`no ${what} '${choice.text.slice(0, 200)}', known are: ${known}`);
     }
-    return { key: `name:${name}`, title: `adapter '${name}'`, read: () => readPeft(path, this.#targets) };
+    return { key: `name:${name}`, title: `adapter '${name}'`, read: () => this.#format.read(path) };
   }
 
   /**
@@ -115,7 +117,7 @@ export class AdapterLibrary {
     const title = `adapter at '${choice.text}'`;
     const read = async (): Promise<LoraAdapter> => {
       await this.#inspect(choice.text, path, maxRank);
-      return readPeft(path, this.#targets);
+      return this.#format.read(path);
     };
     return { key: `path:${path}:${await stampOf(path)}`, title, read };
   }
@@ -137,6 +139,10 @@ export class AdapterLibrary {
     if (this.cache.has(key)) return { key, title, read: () => Promise.reject(notCached(id)) };
     throw notCached(id);
   }
+}
+
+function peftFormat(targets: LoraTargets): AdapterFormat {
+  return { inspect: (path) => inspectPeft(path, targets), read: (path) => readPeft(path, targets) };
 }
 
 /** The text that clients of TensorRT-LLM look for. */

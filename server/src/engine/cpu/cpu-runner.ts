@@ -71,6 +71,8 @@ export async function createDecoderRunner(options: DecoderRunnerOptions): Promis
 async function loadRunner({ files, tensors }: ModelFiles, options: DecoderRunnerOptions): Promise<DecoderCpuRunner> {
   const parsed = parseDecoderConfig(files);
   const config = narrowWindows(parsed.config, options.attentionWindows);
+  if (config.latent !== undefined && options.isDeterministic === true)
+    throw new Error("deterministic: models with latent attention (DeepSeek-V2 and later) have no such mode");
   const maxPositions = Math.min(config.maxPositions, options.maxPositions ?? config.maxPositions);
   const isWindowed = widestWindow(config) !== undefined; // then sequences outgrow the cache
   const servedPositions = isWindowed ? maxPositions : Math.min(maxPositions, options.numBlocks * options.blockSize);

@@ -9,6 +9,7 @@ import type { DecoderConfig } from "../../models/config/decoder-config.ts";
 import { narrowWindows } from "../../models/config/layer-windows.ts";
 import { type ParsedDecoder, parseDecoderConfig } from "../../models/config/parse-decoder-config.ts";
 import type { CudaCacheType } from "../../models/cuda/pass.ts";
+import { expectCudaSupport } from "../../models/cuda/supported.ts";
 import type { CudaMatrixType } from "../../models/cuda/weights.ts";
 import { shardDecoder } from "../../models/shard/rank-shard.ts";
 import { ShardedTensors } from "../../models/shard/sharded-tensors.ts";
@@ -73,6 +74,7 @@ export async function createCudaRunner(options: CudaRunnerOptions, join?: JoinGr
   const model = await openModelFiles(options.modelDir);
   try {
     const parsed = parseDecoderConfig(model.files);
+    expectCudaSupport(parsed.config, parsed.weights);
     const device = new CudaDevice(options.ordinal ?? 0);
     const beside = options.beside && (await demandOf(device, options.beside).catch(closing(device)));
     return await loadCudaRunner(device, parsed, model.tensors, { ...options, beside }, await join?.(device));
@@ -89,6 +91,7 @@ export async function loadCudaRunner(
   options: LoadOptions,
   group?: GroupMember,
 ): Promise<DecoderCudaRunner> {
+  expectCudaSupport(model.config, model.weights);
   const whole = { ...model, config: narrowWindows(model.config, options.attentionWindows) };
   const shard = group && shardDecoder(whole, (name) => files.tensors.has(name), group.place);
   const parsed = shard?.parsed ?? whole;

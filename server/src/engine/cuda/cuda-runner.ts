@@ -4,11 +4,12 @@
  */
 import type { CudaDevice } from "../../device/cuda/cuda-device.ts";
 import { CudaGraph } from "../../device/cuda/cuda-graph.ts";
-import type { CudaBuffer, PinnedBuffer } from "../../device/cuda/cuda-memory.ts";
 import { CublasLtGemms, gemmRows } from "../../device/cuda/dense-gemm.ts";
 import { CudaTimer } from "../../device/cuda/measure-algorithms.ts";
 import { hasThreeAxes } from "../../models/config/rope-axes.ts";
-import { enqueueChoice, enqueueDecoder, enqueueLogits } from "../../models/cuda/decoder.ts";
+import { enqueueChoice } from "../../models/cuda/choice.ts";
+import { choiceBytes } from "../../models/cuda/choice-layout.ts";
+import { enqueueDecoder, enqueueLogits } from "../../models/cuda/decoder.ts";
 import type { CudaReplacedRows } from "../../models/cuda/embedding.ts";
 import { planRuleTables } from "../../models/cuda/memory.ts";
 import type { CudaBatch, CudaPass } from "../../models/cuda/pass.ts";
@@ -16,26 +17,25 @@ import { layOutStep, packStep, type StepSizes } from "../../models/cuda/step-lay
 import type { AdapterShares } from "../../models/shard/rank-lora.ts";
 import { checkStep, type StepLimits } from "../plan/check-step.ts";
 import { checkAdapters } from "../request/check-adapters.ts";
-import type { ChosenTokens, StepInput, StepRunner, TokenChoice } from "../step-runner.ts";
+import type { ChosenTokens, LateChoice, StepInput, StepRunner, TokenChoice } from "../step-runner.ts";
 import { CudaAdapters, type PlacedAdapter } from "./adapters.ts";
 import { HostKvCache } from "./host-kv-cache.ts";
+import { enqueueLateChoice } from "./late-choice.ts";
 import { enqueueRuleRows } from "./rule-tables.ts";
 import type { CudaDecoder } from "./setup.ts";
 import { adapterSizes, packAdapters, planStepAdapters, type StepAdapters } from "./step-adapters.ts";
-import { StepSlot } from "./step-slot.ts";
-import { countQueries, isDecodeStep, keepsRows, packChoices, storedValues } from "./step-values.ts";
-
-/** Time of the steps so far, by phase. */
-export interface CudaStepTimings {
-  numSteps: number;
-  /** Checking, packing, enqueueing: on the event loop. */
-  hostMs: number;
-  /** From there, or from the end of the step ahead, until the results are here. */
-  waitMs: number;
-  /** Steps begun behind another, and how long the device had nothing to do before those: its own measure. */
-  numBehind: number;
-  idleMs: number;
-}
+import { StepNumbers, usualStepWords } from "./step-numbers.ts";
+import { type BegunStep, StepSlot } from "./step-slot.ts";
+import type { CudaStepTimings } from "./step-timings.ts";
+import {
+  chosenTokens,
+  countQueries,
+  isDecodeStep,
+  keepsRows,
+  packChoices,
+  storedValues,
+  wantsTop,
+} from "./step-values.ts";
 
 /** Smallest block table in a step's inputs. */
 const MIN_BLOCKS = 16;
@@ -52,17 +52,8 @@ export interface CudaRunnerBounds {
   readonly isDeterministic?: boolean | undefined;
 }
 
-/** The numbers of a step: here, one for each step under way, and where the device reads them. */
-interface StepNumbersMemory {
-  readonly pinned: readonly PinnedBuffer[];
-  readonly numWords: number;
-  readonly buffer: CudaBuffer;
-}
-
 type Choices = readonly (TokenChoice | undefined)[];
 
-/** A tile of rows with an adapter has an address and 8 rows; of recorded steps, which round up, each row has one. */
-const WORDS_OF_TILE = 12;
 const NO_ADAPTERS: ReadonlyMap<number, PlacedAdapter> = new Map();
 const ONE_AT_A_TIME = "a step is running: await it before one whose logits are wanted";
 const MAX_UNDER_WAY = 2;
@@ -81,6 +72,7 @@ export class DecoderCudaRunner implements StepRunner, StepLimits {
   readonly maxPositions: number;
   readonly eosTokenIds: readonly number[];
   readonly choose: StepRunner["choose"];
+  readonly chooseLate: StepRunner["chooseLate"];
   readonly maxChoices: number;
   readonly ruleTables: StepRunner["ruleTables"];
   readonly stepsAhead = true;
@@ -95,12 +87,14 @@ export class DecoderCudaRunner implements StepRunner, StepLimits {
   readonly #hostKvCache: HostKvCache;
   readonly #timer: CudaTimer;
   readonly #graphs = new Map<string, CudaGraph>();
-  #numbers: StepNumbersMemory | undefined;
+  readonly #numbers: StepNumbers;
   readonly #slots: readonly StepSlot[];
   #nextSlot = 0;
   #numUnderWay = 0;
   /** Rows whose tokens the step begun last chooses, those that only make up the number included. */
   #numChosen = 0;
+  /** The step begun last waits for its choices. */
+  #isOpen = false;
   #doneMs = 0;
   #running: Promise<unknown> | undefined;
   #closing: Promise<void> | undefined;
@@ -130,15 +124,17 @@ export class DecoderCudaRunner implements StepRunner, StepLimits {
     const { logits } = decoder.memory;
     const shape = { logits, vocabSize: config.vocabSize, maxLogitRows: bounds.maxLogitRows };
     this.#slots = Array.from({ length: NUM_SLOTS }, () => new StepSlot(device, shape));
+    this.#numbers = new StepNumbers(device, usualStepWords(this, bounds), NUM_SLOTS);
     const isChoosing = config.vocabSize % CHOICE_VOCABULARY_STEP === 0 && bounds.isDeterministic !== true;
     this.choose = isChoosing ? (input, choices): Promise<ChosenTokens> => this.#choose(input, choices) : undefined;
+    this.chooseLate = isChoosing ? (input, choices): LateChoice => this.#chooseLate(input, choices) : undefined;
     this.maxChoices = bounds.maxLogitRows;
     this.ruleTables = isChoosing ? planRuleTables(config.vocabSize, bounds.maxSequences) : undefined;
   }
 
   async run(input: StepInput): Promise<Float32Array> {
     if (this.#numUnderWay > 0) throw new Error(ONE_AT_A_TIME);
-    const { logits } = await this.#begin(input, undefined);
+    const { logits } = await this.#end(this.#begin(input, undefined, false));
     return logits.rows(input.logitRows.length);
   }
 
@@ -162,43 +158,74 @@ export class DecoderCudaRunner implements StepRunner, StepLimits {
     return this.#graphs.size;
   }
 
-  async #choose(input: StepInput, choices: Choices): Promise<ChosenTokens> {
-    const count = choices.length;
-    if (count !== input.logitRows.length || count > this.#bounds.maxLogitRows) {
-      throw new Error(`step: expected a choice for each of ${input.logitRows.length} rows, got ${count}`);
-    }
-    const step = this.#begin(input, choices);
-    // Behind the tokens of all rows, those that only make up the number included.
-    const first = this.#numChosen;
-    const { chosen, logits } = await step;
-    const { buffer, byteOffset } = chosen.bytes;
-    const [tokens, logProbs] = [new Int32Array(buffer, byteOffset), new Float32Array(buffer, byteOffset)];
+  #choose(input: StepInput, choices: Choices): Promise<ChosenTokens> {
+    const isMasked = choices.some((choice) => choice?.mask !== undefined);
+    if (!isMasked) return this.#chosen(this.#begin(input, choices, false), choices);
+    const late = this.#chooseLate(input, choices);
+    late.give(choices);
+    return late.chosen;
+  }
+
+  #chooseLate(input: StepInput, early: Choices): LateChoice {
+    const begun = this.#begin(input, early, true);
+    let give = (): void => undefined;
+    const given = new Promise<void>((resolve) => {
+      give = resolve;
+    });
     return {
-      tokens: tokens.subarray(0, count),
-      logProbs: logProbs.subarray(first, first + count),
-      logits: logits.rows(choices.filter((choice) => choice === undefined).length),
+      chosen: given.then(() => this.#chosen(begun, early)),
+      give: (choices): void => {
+        this.#isOpen = false;
+        try {
+          if (begun.pass !== undefined) enqueueLateChoice(begun.pass, choices, begun.slot);
+          this.#seal(begun);
+        } finally {
+          give();
+        }
+      },
     };
   }
 
-  /** Enqueues the step before it returns; settles when the device has done it. */
-  #begin(input: StepInput, choices: Choices | undefined): Promise<StepSlot> {
+  async #chosen(begun: BegunStep, choices: Choices): Promise<ChosenTokens> {
+    const { chosen, logits } = await this.#end(begun);
+    const numSeen = choices.filter((choice) => choice === undefined).length;
+    return { ...chosenTokens(chosen, choices.length, begun.pass?.batch), logits: logits.rows(numSeen) };
+  }
+
+  /** Enqueues a step, without the choice of its tokens if that is late. */
+  #begin(input: StepInput, choices: Choices | undefined, isLate: boolean): BegunStep {
     if (this.#closing !== undefined) throw new Error("the step runner is closed");
     const slot = this.#slots[this.#nextSlot];
-    if (this.#numUnderWay >= MAX_UNDER_WAY || slot === undefined) throw new Error("too many steps are running");
+    if (this.#isOpen || this.#numUnderWay >= MAX_UNDER_WAY || slot === undefined)
+      throw new Error("too many steps are running");
     const before = this.#numUnderWay > 0 ? this.#slots[(this.#nextSlot + NUM_SLOTS - 1) % NUM_SLOTS] : undefined;
     const startMs = performance.now();
-    this.#enqueue(input, choices, slot);
-    const enqueuedMs = performance.now();
+    const pass = this.#enqueue(input, choices, slot, isLate);
+    const begun = { slot, before, enqueuedMs: performance.now(), pass };
+    if (!isLate) this.#seal(begun);
+    this.#isOpen = isLate;
     this.#nextSlot = (this.#nextSlot + 1) % NUM_SLOTS;
     this.#numUnderWay += 1;
     this.timings.numSteps++;
-    this.timings.hostMs += enqueuedMs - startMs;
-    const step = this.#finish(slot, before, enqueuedMs);
+    this.timings.hostMs += begun.enqueuedMs - startMs;
+    return begun;
+  }
+
+  /** Behind all that the step computes. */
+  #seal({ slot, pass }: BegunStep): void {
+    const numBytes = pass === undefined ? 0 : choiceBytes(pass.batch.numChoices, pass.batch.hasTop);
+    if (numBytes > 0) this.device.stream.copyToHost(slot.chosen.address, this.#decoder.memory.chosen, numBytes);
+    slot.done.record(this.device.stream);
+  }
+
+  /** Settles when the device has done the step. */
+  #end(begun: BegunStep): Promise<StepSlot> {
+    const step = this.#finish(begun);
     this.#running = step;
     return step;
   }
 
-  async #finish(slot: StepSlot, before: StepSlot | undefined, enqueuedMs: number): Promise<StepSlot> {
+  async #finish({ slot, before, enqueuedMs }: BegunStep): Promise<StepSlot> {
     try {
       await slot.done.passed("running a step");
     } finally {
@@ -213,26 +240,24 @@ export class DecoderCudaRunner implements StepRunner, StepLimits {
     return slot;
   }
 
-  #enqueue(input: StepInput, choices: Choices | undefined, slot: StepSlot): void {
+  /** Gives the pass, if there is anything to compute. */
+  #enqueue(input: StepInput, choices: Choices | undefined, slot: StepSlot, isLate: boolean): CudaPass | undefined {
     checkStep(input, this);
-    this.#checkBounds(input);
+    this.#checkBounds(input, choices);
     slot.begin();
     slot.begun.record(this.device.stream);
     this.#numChosen = 0;
     if (input.blockCopies !== undefined) this.#hostKvCache.copy(input.blockCopies);
     if (input.ruleRows !== undefined) enqueueRuleRows(this.device.stream, this.#decoder, input.ruleRows, slot);
-    if (input.tokenIds.length > 0) {
-      if (this.#bounds.usesGraphs && isDecodeStep(input)) this.#enqueueDecode(input, choices, slot);
-      else this.#enqueueAny(input, choices, slot);
-    }
-    if (this.#numChosen > 0) {
-      this.device.stream.copyToHost(slot.chosen.address, this.#decoder.memory.chosen, 8 * this.#numChosen);
-    }
-    slot.done.record(this.device.stream);
+    if (input.tokenIds.length === 0) return undefined;
+    const isRecorded = this.#bounds.usesGraphs && isDecodeStep(input);
+    return isRecorded
+      ? this.#enqueueDecode(input, choices, slot, isLate)
+      : this.#enqueueAny(input, choices, slot, isLate);
   }
 
   /** Sizes are rounded up, so that few graphs serve all steps. The first step of a size runs before it is recorded. */
-  #enqueueDecode(input: StepInput, choices: Choices | undefined, slot: StepSlot): void {
+  #enqueueDecode(input: StepInput, choices: Choices | undefined, slot: StepSlot, isLate: boolean): CudaPass {
     const rows = gemmRows(input.tokenIds.length);
     const maxBlocks = 2 ** Math.ceil(Math.log2(Math.max(MIN_BLOCKS, this.#neededBlocks(input))));
     const numChoices = choices === undefined ? 0 : rows;
@@ -241,11 +266,12 @@ export class DecoderCudaRunner implements StepRunner, StepLimits {
     const sizes = { numTokens: rows, hasAxes, numSequences: rows, maxBlocks, numLogitRows: 0, numChoices };
     const kind = { numDecoding: rows, maxQueryLength: 1, keepsAllRows: true };
     const pass = this.#pass({ ...this.#upload(input, sizes, choices, kind, adapters), numLogitRows: rows });
-    const key = `${rows} ${maxBlocks} ${numChoices} ${adapters?.maxRank ?? 0}`;
+    const enqueue = (): void => this.#enqueueDecodePass(pass, isLate ? 0 : numChoices);
+    const key = `${rows} ${maxBlocks} ${numChoices} ${pass.batch.hasTop} ${isLate} ${adapters?.maxRank ?? 0}`;
     const graph = this.#graphs.get(key);
     if (graph === undefined) {
-      this.#enqueueDecodePass(pass);
-      this.#graphs.set(key, new CudaGraph(this.device.driver, this.device.stream, () => this.#enqueueDecodePass(pass)));
+      enqueue();
+      this.#graphs.set(key, new CudaGraph(this.device.driver, this.device.stream, enqueue));
     } else {
       graph.launch(this.device.stream);
     }
@@ -254,17 +280,18 @@ export class DecoderCudaRunner implements StepRunner, StepLimits {
       this.#numChosen = rows;
       slot.logits.copyUnchosen(choices);
     }
+    return pass;
   }
 
-  #enqueueDecodePass(pass: CudaPass): void {
-    const { numTokens, numChoices } = pass.batch;
+  #enqueueDecodePass(pass: CudaPass, numChoices: number): void {
+    const { numTokens } = pass.batch;
     const rows = enqueueDecoder(pass);
     if (rows === undefined) throw new Error("a decode step without logits");
     enqueueLogits(pass, rows, { first: 0, count: numTokens }, pass.memory.logits);
     if (numChoices > 0) enqueueChoice(pass, numChoices);
   }
 
-  #enqueueAny(input: StepInput, choices: Choices | undefined, slot: StepSlot): void {
+  #enqueueAny(input: StepInput, choices: Choices | undefined, slot: StepSlot, isLate: boolean): CudaPass | undefined {
     const numLogitRows = input.logitRows.length;
     const sizes = {
       numTokens: input.tokenIds.length,
@@ -278,16 +305,17 @@ export class DecoderCudaRunner implements StepRunner, StepLimits {
     const adapters = planStepAdapters(input, this.adapters?.loaded ?? NO_ADAPTERS);
     const pass = this.#pass(this.#upload(input, sizes, choices, kind, adapters));
     const rows = enqueueDecoder(pass, this.#uploadEmbeddings(input, slot));
-    if (rows === undefined) return;
+    if (rows === undefined) return undefined;
     for (let first = 0; first < numLogitRows; first += this.#bounds.maxLogitRows) {
       const count = Math.min(this.#bounds.maxLogitRows, numLogitRows - first);
       enqueueLogits(pass, rows, { first, count }, pass.memory.logits);
       if (choices === undefined) slot.logits.copy(first, count, numLogitRows);
     }
-    if (choices === undefined) return;
-    enqueueChoice(pass, choices.length);
+    if (choices === undefined) return undefined;
+    if (!isLate) enqueueChoice(pass, choices.length);
     this.#numChosen = choices.length;
     slot.logits.copyUnchosen(choices);
+    return pass;
   }
 
   #pass(batch: CudaBatch): CudaPass {
@@ -303,33 +331,15 @@ export class DecoderCudaRunner implements StepRunner, StepLimits {
     adapters: StepAdapters | undefined,
   ): CudaBatch {
     const layout = layOutStep({ ...sizes, ...adapterSizes(adapters) });
-    const { pinned: all, buffer } = this.#numbersFor(layout.length);
-    const pinned = all[this.#nextSlot];
-    if (pinned === undefined) throw new Error("a step without a place for its numbers");
+    // Graphs remember where the numbers are.
+    const { pinned, buffer } = this.#numbers.reserve(layout.length, this.#nextSlot, () => this.#dropGraphs());
     const values = new Int32Array(pinned.bytes.buffer, pinned.bytes.byteOffset, layout.length);
     packStep(input, sizes, layout, this.blockSize, values);
     if (choices !== undefined) packChoices(choices, sizes.numChoices, values, layout.choices);
     const lora = packAdapters(adapters, layout, values, buffer.address);
     this.device.stream.copyToDevice(buffer.address, pinned.address, 4 * layout.length);
-    return { ...sizes, ...kind, ...lora, numbers: buffer.address, layout };
-  }
-
-  /** Room for the numbers of a step. Graphs remember where it is: they go when it has to grow. */
-  #numbersFor(length: number): StepNumbersMemory {
-    const known = this.#numbers;
-    if (known !== undefined && known.numWords >= length) return known;
-    this.device.stream.synchronize();
-    this.#dropGraphs();
-    for (const pinned of known?.pinned ?? []) pinned.close();
-    known?.buffer.close();
-    const { maxTokens, maxSequences, maxPositions } = this.#bounds;
-    const tileWords = this.adapters === undefined ? 0 : WORDS_OF_TILE;
-    const blockWords = 2 * Math.ceil(Math.min(maxPositions, 8192) / this.blockSize);
-    const usual = (this.hasAxes ? 7 : 4) * maxTokens + maxSequences * (8 + tileWords + blockWords);
-    const numBytes = 4 * Math.max(length, usual);
-    const pinned = this.#slots.map(() => this.device.pin(numBytes));
-    this.#numbers = { pinned, numWords: numBytes / 4, buffer: this.device.allocate("the numbers of a step", numBytes) };
-    return this.#numbers;
+    const hasTop = choices !== undefined && wantsTop(choices);
+    return { ...sizes, ...kind, ...lora, hasTop, numbers: buffer.address, layout };
   }
 
   /** Addresses of the rows and their values, once the stream reaches them; both in memory that is free until then. */
@@ -348,12 +358,16 @@ export class DecoderCudaRunner implements StepRunner, StepLimits {
     return Math.ceil(longest / this.blockSize);
   }
 
-  #checkBounds({ tokenIds, sequences }: StepInput): void {
+  #checkBounds({ tokenIds, sequences, logitRows }: StepInput, choices: Choices | undefined): void {
     const { maxTokens, maxSequences } = this.#bounds;
     if (tokenIds.length > maxTokens || sequences.length > maxSequences) {
       throw new Error(
         `step: expected at most ${maxTokens} tokens of ${maxSequences} sequences, got ${tokenIds.length} of ${sequences.length}`,
       );
+    }
+    const count = choices?.length ?? 0;
+    if (choices !== undefined && (count !== logitRows.length || count > this.#bounds.maxLogitRows)) {
+      throw new Error(`step: expected a choice for each of ${logitRows.length} rows, got ${count}`);
     }
     if (this.adapters !== undefined) this.adapters.check(sequences);
     else checkAdapters(sequences, NO_ADAPTERS);
@@ -371,8 +385,7 @@ export class DecoderCudaRunner implements StepRunner, StepLimits {
     await this.adapters?.close();
     this.gemms.close();
     this.#timer.close();
-    for (const pinned of this.#numbers?.pinned ?? []) pinned.close();
-    this.#numbers?.buffer.close();
+    this.#numbers.close();
     for (const slot of this.#slots) slot.close();
     this.#decoder.close();
     this.device.close();

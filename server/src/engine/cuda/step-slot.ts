@@ -3,16 +3,28 @@ import type { CudaDevice } from "../../device/cuda/cuda-device.ts";
 import type { PinnedBuffer } from "../../device/cuda/cuda-memory.ts";
 import type { CudaEvent } from "../../device/cuda/cuda-stream.ts";
 import type { DevicePointer } from "../../device/cuda/kernel-stream.ts";
+import { choiceBytes } from "../../models/cuda/choice-layout.ts";
+import type { CudaPass } from "../../models/cuda/pass.ts";
 import { SeenLogits } from "./seen-logits.ts";
 
 const STAGING_BYTES = 1 << 16;
 /** Copies begin at multiples of it. */
 const ALIGNMENT = 256;
 
+/** A step from its enqueueing on. */
+export interface BegunStep {
+  readonly slot: StepSlot;
+  /** The slot of the step ahead, if one is under way. */
+  readonly before: StepSlot | undefined;
+  readonly enqueuedMs: number;
+  /** Undefined: nothing is computed. */
+  readonly pass: CudaPass | undefined;
+}
+
 export class StepSlot {
   readonly begun: CudaEvent;
   readonly done: CudaEvent;
-  /** Tokens, then log-probabilities. */
+  /** @see layOutChoice */
   readonly chosen: PinnedBuffer;
   readonly logits: SeenLogits;
   readonly #device: CudaDevice;
@@ -26,7 +38,7 @@ export class StepSlot {
   ) {
     this.begun = device.event(true);
     this.done = device.event(true);
-    this.chosen = device.pin(8 * shape.maxLogitRows);
+    this.chosen = device.pin(choiceBytes(shape.maxLogitRows, true));
     this.logits = new SeenLogits(device, shape.logits, shape.vocabSize);
     this.#device = device;
   }
@@ -40,12 +52,18 @@ export class StepSlot {
     this.#staging = [this.#device.pin(numBytes)];
   }
 
-  /** Enqueues the copy of an array, which may go at once. */
-  upload(to: DevicePointer, values: Int32Array | Float32Array | Uint16Array): void {
-    const { bytes, address } = this.#reserve(values.byteLength);
-    bytes.set(new Uint8Array(values.buffer, values.byteOffset, values.byteLength), this.#numUsed);
-    this.#device.stream.copyToDevice(to, address + BigInt(this.#numUsed), values.byteLength);
-    this.#numUsed += Math.ceil(values.byteLength / ALIGNMENT) * ALIGNMENT;
+  /** Enqueues the copy of arrays to one place behind the other; they may go at once. */
+  upload(to: DevicePointer, ...arrays: readonly (Int32Array | Float32Array | Uint16Array)[]): void {
+    const numBytes = arrays.reduce((sum, { byteLength }) => sum + byteLength, 0);
+    if (numBytes === 0) return;
+    const { bytes, address } = this.#reserve(numBytes);
+    let at = this.#numUsed;
+    for (const { buffer, byteOffset, byteLength } of arrays) {
+      bytes.set(new Uint8Array(buffer, byteOffset, byteLength), at);
+      at += byteLength;
+    }
+    this.#device.stream.copyToDevice(to, address + BigInt(this.#numUsed), numBytes);
+    this.#numUsed += Math.ceil(numBytes / ALIGNMENT) * ALIGNMENT;
   }
 
   close(): void {

@@ -31,7 +31,17 @@ test("countQueries() counts the sequences in front that add one token, and the l
 });
 
 test("packChoices() writes a row for each choice, and rows that choose nothing behind them", () => {
-  const choice = { temperature: 0.5, topK: 7, topP: 0.9, minP: 0, seedLow: 1, seedHigh: 2, index: 3, banned: [4, 9] };
+  const choice = {
+    temperature: 0.5,
+    topK: 7,
+    topP: 0.9,
+    minP: 0,
+    seedLow: 1,
+    seedHigh: 2,
+    index: 3,
+    banned: [4, 9],
+    numTop: 0,
+  };
   const values = new Int32Array(4 + 3 * CHOICE_WORDS).fill(-7);
   packChoices([choice, { ...choice, temperature: 0 }], 3, values, 4);
   const floats = new Float32Array(values.buffer);

@@ -1,9 +1,17 @@
 /** A GPU runner's requirements for a step, and the values of a step as the device reads them. Pure. */
 import type { ElemType } from "../../../kernels/cuda/launch-args.ts";
-import { type SampleParams, writeSampleParams } from "../../../kernels/sample/sample-params.ts";
+import {
+  MAX_TOP,
+  NEUTRAL_SAMPLE_PARAMS,
+  type SampleParams,
+  writeSampleParams,
+} from "../../../kernels/sample/sample-params.ts";
 import { convertFloats } from "../../device/cuda/convert-floats.ts";
+import type { PinnedBuffer } from "../../device/cuda/cuda-memory.ts";
+import { layOutChoice } from "../../models/cuda/choice-layout.ts";
+import type { CudaBatch } from "../../models/cuda/pass.ts";
 import { CHOICE_WORDS } from "../../models/cuda/step-layout.ts";
-import type { StepInput, TokenChoice } from "../step-runner.ts";
+import type { ChosenTokens, StepInput, TokenChoice } from "../step-runner.ts";
 
 export function countQueries({ sequences }: StepInput): {
   readonly numDecoding: number;
@@ -34,34 +42,44 @@ export function packChoices(
   at: number,
 ): void {
   const view = new DataView(values.buffer, values.byteOffset + 4 * at, 4 * CHOICE_WORDS * numRows);
+  let numMasks = 0;
   for (let row = 0; row < numRows; row++) {
     const choice = choices[row];
-    writeSampleParams(view, row, choice === undefined ? undefined : paramsOf(choice));
+    const maskRow = choice?.mask === undefined ? -1 : numMasks++;
+    writeSampleParams(view, row, choice === undefined ? undefined : paramsOf(choice, maskRow));
   }
+}
+
+/** Masks of the choices that have one, in order. */
+export function masksOf(choices: readonly (TokenChoice | undefined)[]): readonly Int32Array[] {
+  return choices.flatMap((choice) => choice?.mask ?? []);
+}
+
+export function wantsTop(choices: readonly (TokenChoice | undefined)[]): boolean {
+  return choices.some((choice) => choice !== undefined && choice.numTop > 0);
+}
+
+/** Tokens that a step chose for `count` rows, of those that it was rounded up to; no batch: it computed nothing. */
+export function chosenTokens(
+  { bytes: { buffer, byteOffset } }: Pick<PinnedBuffer, "bytes">,
+  count: number,
+  { numChoices, hasTop }: Pick<CudaBatch, "numChoices" | "hasTop"> = { numChoices: 0, hasTop: false },
+): Omit<ChosenTokens, "logits"> {
+  const layout = layOutChoice(numChoices, hasTop);
+  const ints = (first: number, length: number): Int32Array => new Int32Array(buffer, byteOffset + 4 * first, length);
+  const floats = (first: number, length: number): Float32Array =>
+    new Float32Array(buffer, byteOffset + 4 * first, length);
+  const numTop = MAX_TOP * count;
+  const top = hasTop ? { ids: ints(layout.topIds, numTop), logProbs: floats(layout.topLogProbs, numTop) } : undefined;
+  return { tokens: ints(0, count), logProbs: floats(layout.logProbs, count), top };
 }
 
 type Mutable<T> = { -readonly [Key in keyof T]: T[Key] };
 
-const params: Mutable<SampleParams> = {
-  temperature: 0,
-  isGreedy: true,
-  topK: 0,
-  topP: 0,
-  minP: 0,
-  seedLow: 0,
-  seedHigh: 0,
-  index: 0,
-  repetitionPenalty: 1,
-  presencePenalty: 0,
-  frequencyPenalty: 0,
-  countRow: -1,
-  biasRow: -1,
-  maskRow: -1,
-  banned: [],
-};
+const params: Mutable<SampleParams> = { ...NEUTRAL_SAMPLE_PARAMS };
 
 /** Good until the next call. */
-function paramsOf(choice: TokenChoice): SampleParams {
+function paramsOf(choice: TokenChoice, maskRow: number): SampleParams {
   params.temperature = choice.temperature;
   params.isGreedy = choice.temperature === 0 || choice.topK === 1;
   params.topK = choice.topK;
@@ -71,9 +89,11 @@ function paramsOf(choice: TokenChoice): SampleParams {
   params.seedHigh = choice.seedHigh;
   params.index = choice.index;
   params.banned = choice.banned;
+  params.numTop = choice.numTop;
   params.repetitionPenalty = choice.rules?.repetitionPenalty ?? 1;
   params.presencePenalty = choice.rules?.presencePenalty ?? 0;
   params.frequencyPenalty = choice.rules?.frequencyPenalty ?? 0;
+  params.maskRow = maskRow;
   params.countRow = choice.rules?.countRow ?? -1;
   params.biasRow = choice.rules?.biasRow ?? -1;
   return params;

@@ -156,7 +156,7 @@ function blocksFrom0(count: number): Int32Array {
   return Int32Array.from({ length: count }, (_, block) => block);
 }
 
-const GREEDY = { temperature: 0, topK: 1, topP: 0, minP: 0, seedLow: 1, seedHigh: 0, index: 0, banned: [] };
+const GREEDY = { temperature: 0, topK: 1, topP: 0, minP: 0, seedLow: 1, seedHigh: 0, index: 0, banned: [], numTop: 0 };
 /** All ways to choose, side by side. */
 const CHOICES: readonly TokenChoice[] = [
   GREEDY,

@@ -79,6 +79,7 @@ test("generate() through a process gives what the engine gives in this one, for 
     vocabSize: 64,
     hiddenSize: 4,
     hasAxes: false,
+    takesEmbeddings: true,
     blockSize: 4,
     numBlocks: 128,
     maxSequenceLength: 256,

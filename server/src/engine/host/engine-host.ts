@@ -39,6 +39,8 @@ const MAX_BACKOFF_MS = 30_000;
 /** A host that ran this long was sound: the next failure starts again with the first pause. */
 const SOUND_AFTER_MS = 60_000;
 const CLOSE_TIMEOUT_MS = 10_000;
+/** Length of the last line of a process that died while it loaded a model, in the message. */
+const MAX_ERROR_CHARS = 500;
 /** Hosts that may die under a request before it started; then it is suspected itself and fails. */
 const MAX_ATTEMPTS = 3;
 
@@ -58,6 +60,8 @@ export class EngineHost implements Generator {
   #readySinceMs = 0;
   #lastSignMs = 0;
   readonly #arrival = { nowMs: 0 };
+  /** Last line that the process wrote to its standard error. */
+  #lastError = "";
   /** Why a process that is about to end was killed, when the exit status alone would not say. */
   #killedBecause: string | undefined;
   #timer: NodeJS.Timeout | undefined;
@@ -169,12 +173,16 @@ export class EngineHost implements Generator {
   #spawn(): void {
     this.#state = "starting";
     this.#killedBecause = undefined;
+    this.#lastError = "";
     const { log, name, env, spec, loadTimeoutMs } = this.#options;
     const host = new HostProcess(
       { entry: this.#entry, ...(env === undefined ? {} : { env }) },
       {
         onFrame: (frame) => this.#onFrame(frame),
-        onOutput: (line, isError) => log[isError ? "warn" : "info"]("engine_host", `${name}: ${line}`),
+        onOutput: (line, isError) => {
+          if (isError) this.#lastError = line;
+          log[isError ? "warn" : "info"]("engine_host", `${name}: ${line}`);
+        },
         onExit: (how) => this.#onExit(how),
       },
     );
@@ -233,7 +241,8 @@ export class EngineHost implements Generator {
     const message = `engine host of '${name}' ended unexpectedly (${cause})`;
     log.error("engine_host", message);
     if (this.#loaded !== undefined) {
-      this.#loaded.reject(new ServerError("internal", `${message} while loading`));
+      const why = this.#lastError === "" ? "" : `: ${this.#lastError.slice(0, MAX_ERROR_CHARS)}`;
+      this.#loaded.reject(new ServerError("internal", `${message} while loading${why}`));
       return;
     }
     this.#failStarted(message, wasReady);

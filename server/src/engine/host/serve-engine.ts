@@ -77,7 +77,8 @@ class EngineServer {
     this.#engine = engine;
     const { vocabSize, hiddenSize, blockSize, numBlocks, hasAxes = false, eosTokenIds = [] } = runner;
     const { maxSequenceLength } = engine.limits;
-    const info: EngineInfo = { vocabSize, hiddenSize, blockSize, numBlocks, maxSequenceLength, hasAxes, eosTokenIds };
+    const sizes = { vocabSize, hiddenSize, blockSize, numBlocks, maxSequenceLength };
+    const info: EngineInfo = { ...sizes, hasAxes, takesEmbeddings: runner.takesEmbeddings ?? true, eosTokenIds };
     this.#send(READY, JSON.stringify(info));
     this.#onTurn(); // the figures of an engine that has not run yet
   }

@@ -43,6 +43,7 @@ test("planMemory() tells the plan, and a cache that is smaller than the context"
   assert.deepEqual(plan, {
     numBlocks: 100,
     numHostBlocks: 50,
+    numBytes: 3 * GIB + 150 * MIB,
     lines: [
       "memory plan: weights 2.00 GiB, workspace 1.00 GiB, KV cache 100.0 MiB (100 blocks of 16 tokens, 64.0 KiB a token), " +
         "host KV cache 50.0 MiB (50 blocks); 3.15 GiB of 7.00 GiB free",

@@ -36,6 +36,8 @@ export interface RequestedMemory {
 export interface MemoryPlan {
   readonly numBlocks: number;
   readonly numHostBlocks: number;
+  /** All items and caches. */
+  readonly numBytes: number;
   /** For the log. */
   readonly lines: readonly string[];
 }
@@ -75,7 +77,7 @@ export function planMemory(demand: MemoryDemand, requested: RequestedMemory, fre
       `the KV cache holds ${numTokens} tokens, the longest sequence of the model takes ${demand.longestTokens}: longer ones are refused`,
     );
   }
-  return { numBlocks, numHostBlocks, lines };
+  return { numBlocks, numHostBlocks, numBytes: total, lines };
 }
 
 function chooseTokens(demand: MemoryDemand, requested: RequestedMemory, leftBytes: number): number {

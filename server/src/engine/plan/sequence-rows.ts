@@ -20,8 +20,8 @@ export interface SequenceRows {
   readonly firstPromptRow: number;
   /** Index of the row after its last token, those of drafts follow; undefined: a chunk in the middle of its prompt. */
   readonly lastRow: number | undefined;
-  /** Undefined: its row must be seen. */
-  readonly chosen: { readonly token: number; readonly logProb: number } | undefined;
+  /** Row of the chosen tokens; undefined: its row must be seen. */
+  readonly chosenRow: number | undefined;
 }
 
 /** @param partly undefined: every row is seen. Rows without a choice alone are counted by the indices of rows */
@@ -39,17 +39,16 @@ export function sequenceRows(
     const shared = { sequence, numComputed: length - numDrafts, numDrafts, numPromptRows, firstPromptRow: row };
     row += numPromptRows;
     const isMiddle = sequence.numComputed + length - numDrafts < sequence.numTokens;
-    if (isMiddle) return { ...shared, lastRow: undefined, chosen: undefined };
+    if (isMiddle) return { ...shared, lastRow: undefined, chosenRow: undefined };
     if (numPromptRows === 0 && partly?.choices[row + numChosen] !== undefined) {
-      const { tokens, logProbs } = partly.chosen;
-      const at = row + numChosen;
+      const chosenRow = row + numChosen;
       numChosen += 1;
-      return { ...shared, lastRow: row, chosen: { token: tokens[at] ?? -1, logProb: logProbs[at] ?? 0 } };
+      return { ...shared, lastRow: row, chosenRow };
     }
     // The row of the last prompt token is among those of the prompt already.
     if (numPromptRows === 0 || sequence.numTokens !== sequence.promptLength) row += 1;
     const lastRow = row - 1;
     row += numDrafts;
-    return { ...shared, lastRow, chosen: undefined };
+    return { ...shared, lastRow, chosenRow: undefined };
   });
 }

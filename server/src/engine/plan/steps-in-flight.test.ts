@@ -33,9 +33,9 @@ function watch(sequences: readonly Sequence[]): {
   const settle = async (): Promise<string[]> => {
     const taken: string[] = [];
     await steps.settle(() => 1, {
-      token: (sequence, token) => {
-        taken.push(`${nameOf(sequence)}: ${token}`);
-        sequence.append(token);
+      token: (sequence, { tokens }, at) => {
+        taken.push(`${nameOf(sequence)}: ${tokens[at]}`);
+        sequence.append(tokens[at] ?? -1);
       },
       row: (sequence, row) => {
         taken.push(`${nameOf(sequence)}: row ${row[0]}`);

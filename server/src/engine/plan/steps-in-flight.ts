@@ -29,7 +29,8 @@ interface StartedStep {
 
 /** Take the result of a step for a sequence that is still in the engine. */
 export interface StepTakers {
-  token(sequence: Sequence, token: number, logProb: number, nowNs: number): void;
+  /** Row `at` of what was chosen. */
+  token(sequence: Sequence, chosen: ChosenTokens, at: number, nowNs: number): void;
   /** Its logits, [vocabSize], for a sequence without a choice. */
   row(sequence: Sequence, row: Float32Array, nowNs: number): void;
 }
@@ -119,7 +120,7 @@ export class StepsInFlight {
       if (isPending) sequence.numPending -= 1;
       else sequence.isAwaited = false;
       if (choices[at] === undefined) seen.push(sequence);
-      else if (isThere(sequence)) takers.token(sequence, chosen.tokens[at] ?? -1, chosen.logProbs[at] ?? 0, now);
+      else if (isThere(sequence)) takers.token(sequence, chosen, at, now);
     }
     for (const [i, sequence] of seen.entries()) {
       if (sequence.guide?.pending !== undefined) await sequence.guide.pending;

@@ -5,9 +5,10 @@
 import { ServerError } from "../../core/server-error.ts";
 import type { FinishReason } from "../request/generate.ts";
 import type { Sequence } from "../request/sequence.ts";
-import { logProb, logSumExp, topOf } from "../sample/log-probs.ts";
+import { logProb, topLogProbsOf } from "../sample/log-probs.ts";
 import { endsWith, needsLogitsProcessors } from "../sample/logits-processors.ts";
 import { Sampler } from "../sample/sampler.ts";
+import { type ChosenTokens, MAX_TOP_LOG_PROBS } from "../step-runner.ts";
 
 export class TokenStep {
   readonly sampler: Sampler;
@@ -30,11 +31,19 @@ export class TokenStep {
     return afterToken(sequence, token);
   }
 
-  /** The same for a token that the device has chosen. @throws ServerError that concerns this sequence alone */
-  takeChosen(sequence: Sequence, token: number, tokenLogProb: number, now: number): FinishReason | undefined {
+  /** The same for the token that the device has chosen for row `at`. @throws ServerError that concerns this sequence alone */
+  takeChosen(sequence: Sequence, chosen: ChosenTokens, at: number, now: number): FinishReason | undefined {
+    expectGuided(sequence);
+    const token = chosen.tokens[at] ?? -1;
+    const { request, sink } = sequence;
     if (token < 0) throw nothingToChoose(sequence);
     if (noteToken(sequence, token, now)) return "end";
-    sequence.sink.token(token, sequence.request.logProbs ? tokenLogProb : 0);
+    sink.token(token, request.logProbs ? (chosen.logProbs[at] ?? 0) : 0);
+    if (request.topLogProbs > 0 && chosen.top !== undefined) {
+      const [first, end] = [at * MAX_TOP_LOG_PROBS, at * MAX_TOP_LOG_PROBS + request.topLogProbs];
+      sink.extra("topIds", chosen.top.ids.slice(first, end));
+      sink.extra("topLogProbs", chosen.top.logProbs.slice(first, end));
+    }
     return afterToken(sequence, token);
   }
 
@@ -56,9 +65,7 @@ export class TokenStep {
   }
 
   #choose(sequence: Sequence, row: Float32Array): number {
-    const failure = sequence.guide?.failure;
-    if (failure instanceof ServerError) throw failure;
-    if (failure !== undefined) throw new ServerError("internal", `guided decoding failed: ${failure.message}`);
+    expectGuided(sequence);
     const token = this.#likelyDraft(sequence, row) ?? this.sampler.sample(row, sequence);
     if (token >= 0) return token;
     throw nothingToChoose(sequence);
@@ -84,9 +91,7 @@ export class TokenStep {
     const values = new Float32Array(numRows * count);
     for (let i = 0; i < numRows; i++) {
       const row = this.#row(rows, i);
-      const mass = logSumExp(row);
-      topOf(row, count, ids, values, i * count);
-      for (let j = i * count; j < (i + 1) * count; j++) values[j] = (values[j] ?? 0) - mass;
+      topLogProbsOf(row, count, ids, values, i * count);
     }
     sequence.sink.extra(idsKind, ids);
     sequence.sink.extra(valuesKind, values);
@@ -95,6 +100,13 @@ export class TokenStep {
   #row(rows: Float32Array, index: number): Float32Array {
     return rows.subarray(index * this.#vocabSize, (index + 1) * this.#vocabSize);
   }
+}
+
+/** @throws ServerError when its guide gives no more masks */
+function expectGuided({ guide }: Sequence): void {
+  const failure = guide?.failure;
+  if (failure instanceof ServerError) throw failure;
+  if (failure !== undefined) throw new ServerError("internal", `guided decoding failed: ${failure.message}`);
 }
 
 /** Appends the token; true when it ends the sequence and is no part of it. */

@@ -39,6 +39,7 @@ const GREEDY: TokenChoice = {
   seedHigh: 0,
   index: 0,
   banned: [],
+  numTop: 0,
 };
 
 class FakeRunner implements StepRunner {

@@ -22,6 +22,7 @@ const CHOICE: TokenChoice = {
   seedHigh: 3,
   index: 12,
   banned: [7, 8],
+  numTop: 0,
 };
 
 test("unframeStep() gives back what frameStep() was given", () => {

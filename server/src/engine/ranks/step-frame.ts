@@ -171,6 +171,7 @@ function readChoices(words: Int32Array, at: number, count: number): readonly (To
       seedHigh: view.getUint32(base + 32, true),
       index: view.getInt32(base + 36, true),
       banned: Array.from({ length: numBanned }, (_, j) => view.getInt32(base + 44 + 4 * j, true)),
+      numTop: 0, // the leader alone tells of them
     };
   });
 }

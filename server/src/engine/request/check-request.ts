@@ -22,6 +22,8 @@ export interface RequestLimits {
   readonly maxPromptLength?: number;
   /** The model rotates image tokens by time, row and column (M-RoPE). */
   readonly hasAxes?: boolean;
+  /** False: prompts have no rows of embeddings. Absent: they may. */
+  readonly takesEmbeddings?: boolean;
 }
 
 /** @throws ServerError invalid_argument */
@@ -170,6 +172,9 @@ function checkRetention({ ranges, decode }: Retention): void {
 
 function checkTable(request: GenerateRequest, limits: RequestLimits): void {
   const table = request.promptTable;
+  if (table !== undefined && limits.takesEmbeddings === false) {
+    refuse("the prompt has an embedding table, which the llama.cpp engine does not take: use engine nereid");
+  }
   if (table !== undefined && table.values.length !== table.numRows * limits.hiddenSize) {
     refuse(
       `the prompt embedding table has ${table.values.length} values, expected ${table.numRows} rows of ` +

@@ -127,6 +127,8 @@ export class Sequence {
   /** Ids that end it: those of the request, or of the tokenizer where a guide needs one. */
   endIds: Int32Array;
   guide: GuideSession | undefined;
+  /** The runner takes masks, and rules that need its last token. @see StepRunner.chooseLate */
+  choosesLate = false;
   adapter: HeldAdapter | undefined;
   /** Undefined: none of its rules are on the device. */
   rules: HeldRules | undefined;

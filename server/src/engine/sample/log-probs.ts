@@ -18,6 +18,22 @@ export function logProb(row: Float32Array, token: number): number {
   return score === Number.POSITIVE_INFINITY ? 0 : score - logSumExp(row);
 }
 
+/** `topOf` with log-probabilities for values. */
+export function topLogProbsOf(
+  row: Float32Array,
+  count: number,
+  ids: Int32Array,
+  values: Float32Array,
+  at: number,
+): void {
+  const mass = logSumExp(row);
+  topOf(row, count, ids, values, at);
+  for (let i = at; i < at + count; i++) {
+    const value = values[i] ?? 0;
+    values[i] = value === Number.POSITIVE_INFINITY ? 0 : value - mass;
+  }
+}
+
 /**
  * Writes the `count` largest of `row` from `at` on, in descending order, ties by the smaller id. A shorter row is
  * padded with ids of -1.

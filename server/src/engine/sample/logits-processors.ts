@@ -25,10 +25,21 @@ export function applyLogitsProcessors(scores: Float32Array, sequence: Sequence, 
   if (request.logitBias !== undefined) addBias(scores, request.logitBias);
   if (temperature !== 1) scale(scores, 1 / temperature);
   if (sequence.occurrences !== undefined) penalise(scores, sequence, sequence.occurrences);
-  banWords(scores, sequence);
-  if (request.noRepeatNgramSize > 0) banRepeats(scores, sequence, request.noRepeatNgramSize);
+  eachBanned(sequence, (id) => {
+    if (id >= 0 && id < scores.length) scores[id] = Number.NEGATIVE_INFINITY;
+  });
   if (sequence.guide !== undefined) applyMask(scores, sequence.guide.mask);
-  if (sequence.numOutput < request.minTokens && !mustEnd(sequence)) ban(scores, sequence.endIds);
+}
+
+/**
+ * Calls `ban` with each token that may not come next, beside those that the guide forbids: ends of words, repeated runs of
+ * tokens, ends of a text that is too short. Ids may lie outside the vocabulary, and come more than once.
+ */
+export function eachBanned(sequence: Sequence, ban: (id: number) => void): void {
+  const { request } = sequence;
+  banWords(sequence, ban);
+  if (request.noRepeatNgramSize > 0) banRepeats(sequence, request.noRepeatNgramSize, ban);
+  if (sequence.numOutput < request.minTokens && !mustEnd(sequence)) sequence.endIds.forEach(ban);
 }
 
 /** Whether the sequence's tokens end with the first `length` tokens of `word`. */
@@ -39,25 +50,20 @@ export function endsWith(sequence: Sequence, word: Int32Array, length: number): 
   return true;
 }
 
-function banWords(scores: Float32Array, sequence: Sequence): void {
+function banWords(sequence: Sequence, ban: (id: number) => void): void {
   for (const word of sequence.request.badWords) {
     const last = word[word.length - 1];
-    if (last !== undefined && endsWith(sequence, word, word.length - 1)) scores[last] = Number.NEGATIVE_INFINITY;
+    if (last !== undefined && endsWith(sequence, word, word.length - 1)) ban(last);
   }
 }
 
-function ban(scores: Float32Array, ids: Int32Array): void {
-  for (const id of ids) if (id >= 0 && id < scores.length) scores[id] = Number.NEGATIVE_INFINITY;
-}
-
 /** Forbids each token that followed the last `size - 1` tokens before. */
-function banRepeats(scores: Float32Array, { tokens, numTokens }: Sequence, size: number): void {
+function banRepeats({ tokens, numTokens }: Sequence, size: number, ban: (id: number) => void): void {
   const tail = numTokens - size + 1;
   for (let start = 0; start < tail; start++) {
     let same = 0;
     while (same < size - 1 && tokens[start + same] === tokens[tail + same]) same += 1;
-    const next = tokens[start + size - 1] ?? -1;
-    if (same === size - 1 && next < scores.length) scores[next] = Number.NEGATIVE_INFINITY;
+    if (same === size - 1) ban(tokens[start + size - 1] ?? -1);
   }
 }
 

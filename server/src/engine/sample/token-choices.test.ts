@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { ChoosingRunner } from "../../../../tests/fakes/choosing-runner.ts";
+import { HashGuides } from "../../../../tests/fakes/hash-guides.ts";
 import { HashRunner } from "../../../../tests/fakes/hash-runner.ts";
 import { DEFAULT_ENGINE_CONFIG } from "../engine-config.ts";
 import { LlmEngine } from "../llm-engine.ts";
@@ -14,7 +15,7 @@ async function collectTokens(chunks: AsyncIterable<GeneratedChunk>): Promise<num
 }
 
 async function generate(runner: StepRunner, requests: readonly Partial<GenerateRequest>[]): Promise<number[][]> {
-  const engine = new LlmEngine(runner, DEFAULT_ENGINE_CONFIG);
+  const engine = new LlmEngine(runner, DEFAULT_ENGINE_CONFIG, undefined, { guides: new HashGuides(runner.vocabSize) });
   const outputs = await Promise.all(
     requests.map((request) => collectTokens(engine.generate({ ...NEUTRAL_REQUEST, maxTokens: 12, ...request }))),
   ).finally(() => engine.close());
@@ -26,6 +27,8 @@ const SIMPLE: readonly Partial<GenerateRequest>[] = [
   { promptTokens: Int32Array.of(4, 5), temperature: 0.7, topK: 5, seed: 3n },
   { promptTokens: Int32Array.of(9), temperature: 1.3, topP: 0.8, minP: 0.05, seed: 4n },
   { promptTokens: Int32Array.of(7, 7, 7, 7), stopWords: [Int32Array.of(8)] },
+  { promptTokens: Int32Array.of(6, 2), temperature: 0.9, seed: 8n, topLogProbs: 20, logProbs: true },
+  { promptTokens: Int32Array.of(2), topLogProbs: 3 },
 ];
 
 test("generate() gives the same tokens whether the runner chooses them or the engine", async () => {
@@ -38,7 +41,7 @@ for (const [what, request] of [
   ["penalties", { repetitionPenalty: 1.5 }],
   ["a bias", { logitBias: new Float32Array(64).fill(3, 10, 20) }],
   ["forbidden words", { badWords: [Int32Array.of(5, 6)] }],
-  ["likely tokens beside the chosen one", { topLogProbs: 2, logProbs: true }],
+  ["more likely tokens than a device tells of", { topLogProbs: 21, logProbs: true }],
   ["the logits themselves", { generationLogits: true }],
   ["beams", { beamWidth: 2, numReturnBeams: 1 }],
 ] as const) {
@@ -155,4 +158,47 @@ test("an engine that plans ahead fails every request when a step fails, and clos
     assert.ok(runner.numAhead > 0);
     assert.ok(runner.isClosed);
   }
+});
+
+const LATE: readonly (readonly [string, Partial<GenerateRequest>])[] = [
+  ["forbidden words of two tokens", { badWords: [Int32Array.of(5, 6), Int32Array.of(9, 3)] }],
+  ["no repeated runs", { noRepeatNgramSize: 2 }],
+  ["a decaying top-p", { temperature: 1, topP: 0.9, topPDecay: 0.7, topPMin: 0.1, seed: 3n }],
+  ["more forbidden tokens than a choice names", { badWords: Array.from({ length: 9 }, (_, id) => Int32Array.of(id)) }],
+  ["a guide", { guide: { type: "json", text: "" }, endIds: Int32Array.of(4) }],
+  ["a guide and a least length", { guide: { type: "json", text: "x" }, endIds: Int32Array.of(4), minTokens: 6 }],
+];
+
+for (const [what, request] of LATE) {
+  test(`generate() lets the runner choose, behind the step ahead, for a request with ${what}`, async () => {
+    const choosing = new ChoosingRunner({ stepsAhead: true, choosesLate: true });
+    const requests = [...SIMPLE, { promptTokens: Int32Array.of(3, 1), maxTokens: 12, ...request }];
+    assert.deepEqual(await generate(choosing, requests), await generate(new HashRunner(), requests));
+    assert.equal(choosing.numSeen, 0);
+    assert.ok(choosing.numLate > 0 && choosing.numAhead >= 10, `${choosing.numLate} late, ${choosing.numAhead} ahead`);
+  });
+}
+
+test("generate() tells of the same likely tokens whether the runner knows them or the engine", async () => {
+  const topsOf = async (runner: StepRunner): Promise<unknown[]> => {
+    const engine = new LlmEngine(runner, DEFAULT_ENGINE_CONFIG);
+    const tops: unknown[] = [];
+    for (const topLogProbs of [1, 20, 21]) {
+      const request = {
+        ...NEUTRAL_REQUEST,
+        promptTokens: Int32Array.of(4, 2),
+        maxTokens: 5,
+        topLogProbs,
+        logProbs: true,
+      };
+      for await (const { extras, logProbs } of engine.generate(request)) {
+        tops.push([extras?.topIds, extras?.topLogProbs, logProbs]);
+      }
+    }
+    await engine.close();
+    return tops;
+  };
+  const choosing = new ChoosingRunner();
+  assert.deepEqual(await topsOf(choosing), await topsOf(new HashRunner()));
+  assert.deepEqual([choosing.numChosen, choosing.numSeen], [10, 5]);
 });

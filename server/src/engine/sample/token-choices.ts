@@ -5,13 +5,15 @@
 
 import type { StepPlan } from "../plan/step-plan.ts";
 import type { Sequence } from "../request/sequence.ts";
-import { type ChoiceRules, MAX_BANNED_TOKENS, type TokenChoice } from "../step-runner.ts";
+import { type ChoiceRules, MAX_BANNED_TOKENS, MAX_TOP_LOG_PROBS, type TokenChoice } from "../step-runner.ts";
 
 export interface StepChoices {
   /** One for each row of logits of the plan, in order; undefined for a row that must be seen. */
   readonly choices: readonly (TokenChoice | undefined)[];
   /** The sequences of those that are not, in order. */
   readonly chosenFor: readonly Sequence[];
+  /** Sequences whose rules are known when the token before is, by row. @see lateChoices */
+  readonly late: ReadonlyMap<number, Sequence>;
 }
 
 /** @param promptRows how many rows are wanted of each sequence's prompt. @see StepBatch.fill */
@@ -21,32 +23,40 @@ export function tokenChoices(
 ): StepChoices {
   const choices: (TokenChoice | undefined)[] = [];
   const chosenFor: Sequence[] = [];
+  const late = new Map<number, Sequence>();
   for (const [i, sequence] of sequences.entries()) {
-    const contextLength = sequence.numComputed + (queryLengths[i] ?? 0);
-    const numPromptRows = promptRows[i] ?? 0;
-    const numTokens = sequence.numTokens + sequence.numPending;
-    const isLastSeen = numPromptRows > 0 && sequence.numTokens === sequence.promptLength;
-    const numRows = Math.max(0, contextLength - numTokens + (isLastSeen ? 0 : 1));
-    if (numPromptRows === 0 && contextLength === numTokens && !needsLogits(sequence)) {
-      choices.push(choiceOf(sequence));
-      chosenFor.push(sequence);
-    } else {
-      for (let row = 0; row < numPromptRows + numRows; row += 1) choices.push(undefined);
+    const numRows = numRowsOf(sequence, queryLengths[i] ?? 0, promptRows[i] ?? 0);
+    if (numRows !== undefined) {
+      for (let row = 0; row < numRows; row += 1) choices.push(undefined);
+      continue;
     }
+    if (isLate(sequence)) late.set(choices.length, sequence);
+    choices.push(choiceOf(sequence));
+    chosenFor.push(sequence);
   }
-  return { choices, chosenFor };
+  return { choices, chosenFor, late };
+}
+
+/** Rows of logits to look at; undefined: one, whose token is chosen. */
+function numRowsOf(sequence: Sequence, queryLength: number, numPromptRows: number): number | undefined {
+  const contextLength = sequence.numComputed + queryLength;
+  const numTokens = sequence.numTokens + sequence.numPending;
+  if (numPromptRows === 0 && contextLength === numTokens && !needsLogits(sequence)) return undefined;
+  const isLastSeen = numPromptRows > 0 && sequence.numTokens === sequence.promptLength;
+  return numPromptRows + Math.max(0, contextLength - numTokens + (isLastSeen ? 0 : 1));
 }
 
 function needsLogits(sequence: Sequence): boolean {
   const { rules, occurrences, request } = sequence;
   const lacksTables = rules === undefined && (occurrences !== undefined || request.logitBias !== undefined);
-  return lacksTables || staysOnHost(sequence) || isBeyondBans(sequence);
+  return lacksTables || staysOnHost(sequence);
 }
 
 /** Whether its logits are looked at by the engine, or by rules that no device has. */
-function staysOnHost({ request, group, guide, postProcess }: Sequence): boolean {
-  const isSeen = group !== undefined || request.generationLogits || request.topLogProbs > 0;
-  return isSeen || guide !== undefined || postProcess !== undefined || request.noRepeatNgramSize > 0;
+function staysOnHost(sequence: Sequence): boolean {
+  const { request, group, postProcess, choosesLate } = sequence;
+  const isSeen = group !== undefined || request.generationLogits || request.topLogProbs > MAX_TOP_LOG_PROBS;
+  return isSeen || postProcess !== undefined || (!choosesLate && needsMask(sequence));
 }
 
 /** Whether tables on the device would let it choose the sequence's tokens. */
@@ -54,10 +64,19 @@ export function gainsFromTables(sequence: Sequence): boolean {
   return !staysOnHost(sequence);
 }
 
-/** Forbidden tokens that a choice has no room for. */
-function isBeyondBans({ request, endIds, numOutput }: Sequence): boolean {
+/** Whether rules forbid tokens that a choice cannot name. */
+export function needsMask(sequence: Sequence): boolean {
+  const { guide, request } = sequence;
+  return guide !== undefined || request.noRepeatNgramSize > 0 || isBeyondBans(sequence);
+}
+
+function isLate(sequence: Sequence): boolean {
+  return sequence.choosesLate && (sequence.request.topPDecay !== 1 || needsMask(sequence));
+}
+
+function isBeyondBans({ request, endIds }: Sequence): boolean {
   const { badWords, minTokens } = request;
-  const numBanned = badWords.length + (numOutput < minTokens ? endIds.length : 0);
+  const numBanned = badWords.length + (minTokens > 0 ? endIds.length : 0);
   return numBanned > MAX_BANNED_TOKENS || badWords.some((word) => word.length !== 1);
 }
 
@@ -67,8 +86,9 @@ function choiceOf(sequence: Sequence): TokenChoice {
   const { request, topP, seedLow, seedHigh, numOutput, numPending } = sequence;
   const { temperature, topK, minP } = request;
   const index = numOutput + numPending;
-  const banned = bannedAt(sequence, index);
-  return { temperature, topK, topP, minP, seedLow, seedHigh, index, banned, rules: rulesOf(sequence) };
+  const banned = needsMask(sequence) ? NOTHING : bannedAt(sequence, index);
+  const numTop = request.topLogProbs;
+  return { temperature, topK, topP, minP, seedLow, seedHigh, index, banned, numTop, rules: rulesOf(sequence) };
 }
 
 function rulesOf({ rules, request }: Sequence): ChoiceRules | undefined {
@@ -87,9 +107,9 @@ function bannedAt({ request, endIds }: Sequence, index: number): readonly number
   return isShort ? [...words, ...endIds] : words;
 }
 
-/** Whether no token of the sequence changes how the next is chosen: a step can be planned while the token before is. */
+/** Whether a step for its next token can be planned before the token before is known. */
 export function isFree(sequence: Sequence): boolean {
-  return sequence.request.topPDecay === 1 && !needsLogits(sequence);
+  return (sequence.choosesLate || sequence.request.topPDecay === 1) && !needsLogits(sequence);
 }
 
 /** Whether its next step gives one row of logits at most, for itself alone: other steps can be under way meanwhile. */
