@@ -136,6 +136,36 @@ test("a key reaches its models only", async () => {
   }
 });
 
+test("lists show a key the models of its own list only", async () => {
+  const lists = [
+    ["POST", `${server.baseUrl}/v2/repository/index`],
+    ["GET", `${server.baseUrl}/v2/models/stats`],
+    ["GET", `${server.baseUrl}/v1/models`],
+    ["GET", `${server.baseUrl}/api/tags`],
+    ["GET", `${server.baseUrl}/api/ps`],
+  ] as const;
+  for (const [method, url] of lists) {
+    assert.ok((await ask(url, method, bearer("open"))).text.includes(`"${MODEL}"`), url);
+    const narrow = await ask(url, method, bearer("narrow"));
+    assert.equal(narrow.status, 200, url);
+    assert.doesNotMatch(narrow.text, /ensemble|tensorrt_llm|processing/, url);
+  }
+  for (const [rpc, field] of [
+    ["RepositoryIndex", "models"],
+    ["ModelStatistics", "model_stats"],
+  ] as const) {
+    const route = { ...INFER, path: INFER.path.replace("ModelInfer", rpc) };
+    const [all, own] = await Promise.all(
+      ["open", "narrow"].map(async (key) => {
+        const { messages } = await grpc.call(route, bearer(key));
+        return decode(`inference.${rpc}Response`, messages[0] ?? Buffer.alloc(0)) as Record<string, unknown[]>;
+      }),
+    );
+    assert.ok((all?.[field] ?? []).length > 3, rpc);
+    assert.deepEqual(own?.[field] ?? [], [], rpc);
+  }
+});
+
 test("a key reaches its APIs only", async () => {
   for (const { api, method, path } of httpRoutes("none")) {
     const { status: code } = await ask(server.baseUrl + path, method, bearer("reader"));

@@ -49,7 +49,7 @@ async function start(...flags: string[]): Promise<RunningFrontends> {
   assert.equal(parsed.kind, "options", JSON.stringify(parsed));
   const { options } = parsed as Extract<typeof parsed, { kind: "options" }>;
   const env = { AIP_PREDICT_ROUTE: "/predict", AIP_HEALTH_ROUTE: "/health" };
-  const front = frontendsOf(options, new FakeModelServer(), new MetricRegistry(), new TestLog(), undefined, env);
+  const front = frontendsOf(options, new FakeModelServer(), new MetricRegistry(), new TestLog(), { env });
   await front.listen();
   running.push(front);
   return front;

@@ -11,6 +11,7 @@ import { openAiRoutes } from "@nereid/server/protocol/openai/openai-api";
 import { openApiRoutes } from "@nereid/server/protocol/openapi/openapi-api";
 import { Validator } from "@seriousme/openapi-schema-validator";
 import OpenAI, { APIError } from "openai";
+import { BODY_CASES } from "../support/api-bodies.ts";
 import { type ServerProcess, startServerProcess } from "../support/server-process.ts";
 import { createScriptedModels } from "./scripted-models.ts";
 
@@ -102,6 +103,22 @@ test("OpenAI's client gets its own kinds of errors", async () => {
     });
   }
 });
+
+for (const { path, body } of BODY_CASES) {
+  test(`POST ${path} tells a key nothing of models beyond its list`, async () => {
+    const answers = await Promise.all(
+      ["echo", "nowhere"].map(async (model) => {
+        const sent = { ...body, model, ...("name" in body ? { name: model } : {}) };
+        const headers = { authorization: "Bearer sk-narrow", "content-type": "application/json" };
+        const response = await fetch(server.baseUrl + path, { method: "POST", headers, body: JSON.stringify(sent) });
+        return { status: response.status, text: (await response.text()).replaceAll(model, "?") };
+      }),
+    );
+    const [there, absent] = answers.map(({ status, text }) => ({ status, text: text.replace(/req_\w+/, "") }));
+    assert.equal(there?.status, 403, there?.text);
+    assert.deepEqual(there, absent);
+  });
+}
 
 test("requests per minute: headers count down, then 429 says when to come back", async () => {
   const first = await clientOf("sk-slow").models.list().asResponse();

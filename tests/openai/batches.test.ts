@@ -1,7 +1,7 @@
 /** Batches by OpenAI's own client: results, faults, keys, limits, cancellation, and a server that is killed. */
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
@@ -9,6 +9,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { batchesRoutes } from "@nereid/server/protocol/openai/batches/batches-api";
 import OpenAI, { APIError, toFile } from "openai";
 import type { Batch, BatchCreateParams } from "openai/resources/batches";
+import type { CreateEmbeddingResponse } from "openai/resources/embeddings";
 import { createModelRepository, type ModelRepository } from "../support/model-repository.ts";
 import { type ServerProcess, startServerProcess } from "../support/server-process.ts";
 
@@ -34,6 +35,22 @@ export async function execute({ inputs, signal }) {
 }
 `;
 
+const VECTORS = `
+name: "vectors"
+backend: "typescript"
+max_batch_size: 4
+input [ { name: "text" data_type: TYPE_STRING dims: [ 1 ] } ]
+output [ { name: "embedding" data_type: TYPE_FP32 dims: [ 2 ] } ]
+`;
+
+/** A text's vector tells its length. */
+const LENGTHS = `
+export function execute({ inputs }) {
+  const { strings } = inputs.text;
+  return { embedding: { data: Float32Array.from(strings.flatMap((text) => [text.length, 1])), shape: [strings.length, 2] } };
+}
+`;
+
 let models: ModelRepository;
 let server: ServerProcess;
 
@@ -50,6 +67,8 @@ before(async () => {
     files: {
       "upper/config.pbtxt": CONFIG("upper"),
       "upper/1/model.ts": ANSWER_AFTER(30),
+      "vectors/config.pbtxt": VECTORS,
+      "vectors/1/model.ts": LENGTHS,
       "late/config.pbtxt": CONFIG("late"),
       "late/1/model.ts": ANSWER_AFTER(60_000),
     },
@@ -178,6 +197,25 @@ test("chats and responses are batches too", async () => {
   }
 });
 
+test("each input of an array is embedded, also where there are more than the model batches", async () => {
+  const inputs = [["a", "bb", "ccc"], ["dddd"], Array.from({ length: 9 }, (_, i) => "x".repeat(i + 1))];
+  const lines = inputs.map((input, i) => lineOf(`r${i}`, { model: "vectors", input }, "/v1/embeddings"));
+  const wrong = lineOf("wrong", { model: "vectors", input: [] }, "/v1/embeddings");
+  const { id } = await create([...lines, wrong], "one", "/v1/embeddings");
+  const batch = await until(id, isOver);
+  assert.deepEqual(batch.request_counts, { total: 4, completed: 3, failed: 1 });
+  const answers = await linesOf(batch.output_file_id);
+  for (const [i, input] of inputs.entries()) {
+    const body = answers.get(`r${i}`)?.response?.body as unknown as CreateEmbeddingResponse;
+    const found = body.data.map(({ index, embedding: [length = 0, one = 1] }) => [index, Math.round(length / one)]);
+    assert.deepEqual(
+      found,
+      input.map((text, index) => [index, text.length]),
+    );
+  }
+  assert.deepEqual([...(await linesOf(batch.error_file_id)).keys()], ["wrong"]);
+});
+
 test("a wrong input file fails the batch with the faults of its lines", async () => {
   const good = lineOf("a", { model: "upper", prompt: "x" });
   const { id } = await create([good, good, "{", lineOf("b", {}, "/v1/embeddings"), { custom_id: "c" }]);
@@ -253,6 +291,34 @@ test("a server that is killed goes on with the batch, and asks nothing twice", a
   assert.equal(batch.status, "completed");
   assert.deepEqual(batch.request_counts, { total: 48, completed: 48, failed: 0 });
   assert.deepEqual([...(await linesOf(batch.output_file_id)).keys()].sort(), ids(48).sort());
+});
+
+test("a batch whose window is over ends with what it has, and names the requests that did not run", async () => {
+  const lines = [
+    lineOf("a", { model: "upper", prompt: "x" }),
+    ...ids(8).map((each) => lineOf(each, { model: "late", prompt: "x" })),
+  ];
+  const { id } = await create(lines);
+  await until(id, ({ request_counts: counts }) => counts?.completed === 1);
+  await server.kill();
+  const stored = readdirSync(folder, { recursive: true, encoding: "utf8" }).filter((path) => path.includes(id));
+  let changed = 0;
+  for (const path of stored.map((each) => join(folder, each)).filter((each) => statSync(each).isFile())) {
+    const text = readFileSync(path, "utf8");
+    const expired = text.replace(/"expires_at":\d+/, '"expires_at":1');
+    if (expired === text) continue;
+    writeFileSync(path, expired);
+    changed += 1;
+  }
+  assert.equal(changed, 1, stored.join());
+  server = await start();
+  const batch = await until(id, isOver);
+  assert.equal(batch.status, "expired");
+  assert.ok((batch.expired_at ?? 0) > 1);
+  assert.deepEqual([...(await linesOf(batch.output_file_id)).keys()], ["a"]);
+  const errors = await linesOf(batch.error_file_id);
+  assert.deepEqual(new Set([...errors.values()].map(({ error }) => error?.code)), new Set(["batch_expired"]));
+  assert.equal(errors.size, 8);
 });
 
 test("without a folder every route says so", async () => {

@@ -2,9 +2,12 @@
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { connect, constants } from "node:http2";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { text as textOf } from "node:stream/consumers";
 import { after, before, test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
 import OpenAI, { APIError, toFile } from "openai";
 import type { ModelRepository } from "../support/model-repository.ts";
 import { type ServerProcess, startServerProcess } from "../support/server-process.ts";
@@ -20,7 +23,7 @@ let server: ServerProcess;
 const start = () =>
   startServerProcess({
     repositories: [scripted.path],
-    flags: [`--api-key-file=${keyFile}`, `--openai-files-dir=${filesFolder}`],
+    flags: [`--api-key-file=${keyFile}`, `--openai-files-dir=${filesFolder}`, "--one-port=true"],
   });
 
 before(async () => {
@@ -88,6 +91,56 @@ test("a file belongs to its key", async () => {
     assert.equal((await errorOf(call)).status, 404);
   }
   assert.equal(await (await clientOf().files.content(id)).text(), "secret");
+});
+
+/** A multipart body with these bytes as its file. */
+function multipart(bytes: Uint8Array, boundary: string): Buffer {
+  const field = `--${boundary}\r\ncontent-disposition: form-data; name="purpose"\r\n\r\nbatch\r\n`;
+  const head = `--${boundary}\r\ncontent-disposition: form-data; name="file"; filename="h2.jsonl"\r\n\r\n`;
+  return Buffer.concat([Buffer.from(field + head), bytes, Buffer.from(`\r\n--${boundary}--\r\n`)]);
+}
+
+test("a file that is larger than the window of a stream comes over HTTP/2", async () => {
+  const bytes = Buffer.alloc(3e6, "0123456789\r\n--");
+  const session = connect(server.baseUrl);
+  try {
+    const stream = session.request({
+      ":method": "POST",
+      ":path": "/v1/files",
+      authorization: "Bearer sk-one",
+      "content-type": "multipart/form-data; boundary=cut",
+    });
+    stream.end(multipart(bytes, "cut"));
+    const file: { id: string; bytes: number } = JSON.parse(await textOf(stream));
+    assert.equal(file.bytes, bytes.length);
+    const content = Buffer.from(await (await clientOf().files.content(file.id)).arrayBuffer());
+    assert.ok(content.equals(bytes));
+    await clientOf().files.delete(file.id);
+  } finally {
+    session.close();
+  }
+});
+
+test("an upload over HTTP/2 that its client resets leaves nothing behind", async () => {
+  const names = (): string[] => readdirSync(join(filesFolder, "files")).sort();
+  const before = names();
+  const session = connect(server.baseUrl);
+  try {
+    const stream = session.request({
+      ":method": "POST",
+      ":path": "/v1/files",
+      authorization: "Bearer sk-one",
+      "content-type": "multipart/form-data; boundary=cut",
+    });
+    stream.on("error", () => undefined);
+    stream.write(multipart(Buffer.alloc(100_000, "x"), "cut").subarray(0, 50_000));
+    while (names().length === before.length) await sleep(10);
+    stream.close(constants.NGHTTP2_CANCEL);
+    while (names().length > before.length) await sleep(10);
+    assert.deepEqual(names(), before);
+  } finally {
+    session.close();
+  }
 });
 
 test("a large file comes back byte for byte, also after a restart", async () => {

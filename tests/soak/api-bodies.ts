@@ -18,10 +18,11 @@ export const apiBodiesSoak: Soak = { name: "api-bodies", run };
 async function run({ seed, deadlineMs }: SoakOptions): Promise<SoakResult> {
   const random = createRandom(seed);
   const target = new FuzzTarget();
-  let [bodies, accepted, slowestMs, heapBefore] = [0, 0, 0, 0];
+  let [bodies, whole, accepted, slowestMs, heapBefore] = [0, 0, 0, 0, 0];
   while (bodies < MAX_BODIES && performance.now() < deadlineMs) {
     const counts = await fuzzApis(target, random, PER_ROUND);
     bodies += counts.bodies;
+    whole += counts.whole;
     accepted += counts.accepted;
     slowestMs = Math.max(slowestMs, counts.slowestMs);
     assert.ok(slowestMs < MAX_BODY_MS, `a body took ${slowestMs} ms`);
@@ -30,7 +31,7 @@ async function run({ seed, deadlineMs }: SoakOptions): Promise<SoakResult> {
   }
   const heapGrowthBytes = heapBytes() - heapBefore;
   assert.ok(heapGrowthBytes < MAX_GROWTH_BYTES, `the heap grew by ${heapGrowthBytes} bytes`);
-  return { bodies, accepted, slowestMs, heapGrowthBytes };
+  return { bodies, whole, accepted, slowestMs, heapGrowthBytes };
 }
 
 function heapBytes(): number {

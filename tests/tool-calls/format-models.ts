@@ -21,5 +21,8 @@ function configFor(config: string, format: string): string {
   const own = config
     .replace(/^name: .*$/m, `name: "${modelOf(format)}"`)
     .replace("../../nereid-tiny/language_model", WEIGHTS);
-  return `${own}\nparameters { key: "tool_format" value: { string_value: "${format}" } }\n`;
+  const parameter = (key: string, value: string): string =>
+    `parameters { key: "${key}" value: { string_value: "${value}" } }\n`;
+  // Otherwise an answer that is asked for twice may differ by what else runs.
+  return `${own}\n${parameter("tool_format", format)}${parameter("deterministic", "true")}`;
 }

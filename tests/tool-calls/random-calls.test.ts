@@ -2,12 +2,12 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { TOOL_ROWS } from "@nereid/server/chat/tools/tool-rows";
-import { EXAMPLES } from "../support/model-repository.ts";
+import { EXAMPLES, SIMPLE_AND_PIPELINE } from "../support/model-repository.ts";
 import { startServerProcess } from "../support/server-process.ts";
 import { runRandomCalls } from "./random-calls.ts";
 
 test("calls of every format follow random schemas, from a model that knows nothing", { timeout: 300_000 }, async () => {
-  const server = await startServerProcess({ repositories: [EXAMPLES] });
+  const server = await startServerProcess({ repositories: [EXAMPLES], flags: SIMPLE_AND_PIPELINE });
   try {
     const numAnswers = TOOL_ROWS.length;
     const { answers, calls, cut } = await runRandomCalls(server, 1, numAnswers);

@@ -134,10 +134,14 @@ export class KeyGate {
     throw new AccessRefusal("forbidden", `API key '${record.name}' does not have access to '${api}'`);
   }
 
+  mayUse({ record }: KeyAccount, model: string): boolean {
+    return record.models.some((pattern) => matches(pattern, model));
+  }
+
   /** "" passes: the request names no model. @throws AccessRefusal forbidden */
-  expectModel({ record }: KeyAccount, model: string): void {
-    if (model === "" || record.models.some((pattern) => matches(pattern, model))) return;
-    throw new AccessRefusal("forbidden", `API key '${record.name}' does not have access to model '${model}'`);
+  expectModel(account: KeyAccount, model: string, shown: string = model): void {
+    if (model === "" || this.mayUse(account, model)) return;
+    throw new AccessRefusal("forbidden", `API key '${account.record.name}' does not have access to model '${shown}'`);
   }
 }
 

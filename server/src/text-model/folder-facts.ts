@@ -6,7 +6,7 @@ import { readFile, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { isObject, type JsonObject } from "../core/json-object.ts";
 import { findGguf } from "../formats/gguf/find-file.ts";
-import { openGguf } from "../formats/gguf/gguf.ts";
+import { readGgufSummary } from "../formats/gguf/gguf.ts";
 import type { Sampling } from "./text-request.ts";
 
 export interface FolderFacts {
@@ -56,13 +56,9 @@ async function ggufFacts(folder: string): Promise<Omit<FolderFacts, "sampling">>
   try {
     const path = folder.endsWith(".gguf") ? folder : await findGguf(folder);
     if (path === undefined) return none;
-    const file = await openGguf(path);
-    try {
-      const architecture = String(file.metadata.get("general.architecture") ?? "");
-      return { ...none, contextLength: countOf(file.metadata.get(`${architecture}.context_length`)) };
-    } finally {
-      await file.close();
-    }
+    const { metadata } = await readGgufSummary(path);
+    const architecture = String(metadata.get("general.architecture") ?? "");
+    return { ...none, contextLength: countOf(metadata.get(`${architecture}.context_length`)) };
   } catch {
     return none; // the loader of the weights says why
   }

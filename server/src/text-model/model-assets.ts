@@ -35,7 +35,7 @@ export async function readAssets(
   createChat: CreateChatFormat,
 ): Promise<ModelAssets> {
   const folders = candidateFolders(model, server);
-  const folder = folders.tokenizers.find(hasTokenizerFiles);
+  const folder = hasOwnTokenizer(model) ? undefined : folders.tokenizers.find(hasTokenizerFiles);
   const tokenizer = folder === undefined ? undefined : await tokenizers.load(folder, model.name);
   const weights = folders.weights.find(hasConfig) ?? folder;
   const facts = weights === undefined ? NO_FACTS : await readFolderFacts(weights);
@@ -49,6 +49,11 @@ export async function readAssets(
     hasOwnPrompt: folders.hasOwnPrompt,
     defaults: { ...facts.sampling, ...known(beside.sampling), ...known(ownDefaults(model)) },
   };
+}
+
+/** Encoders split texts by themselves, by kinds of vocabularies that no tokenizer here needs to know. */
+function hasOwnTokenizer({ config }: ServedModel): boolean {
+  return config.backend === "encoder";
 }
 
 function hasConfig(folder: string): boolean {

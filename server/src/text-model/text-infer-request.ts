@@ -50,9 +50,7 @@ export class TextInferRequest implements InferRequest, RequestOrigin {
   get signal(): AbortSignal {
     if (!this.#isLinked) {
       this.#isLinked = true;
-      const { signal } = this.#call;
-      if (signal.aborted) this.#own.cancel();
-      else signal.addEventListener("abort", () => this.#own.cancel(), { once: true });
+      follow(this.#call, this.#own);
     }
     return this.#own.signal;
   }
@@ -73,4 +71,10 @@ export class TextInferRequest implements InferRequest, RequestOrigin {
   cancel(): void {
     this.#own.cancel();
   }
+}
+
+function follow(call: CallFacts, own: Cancellation): void {
+  if (call.cancellation !== undefined) call.cancellation.lead(own);
+  else if (call.signal.aborted) own.cancel();
+  else call.signal.addEventListener("abort", () => own.cancel(), { once: true });
 }

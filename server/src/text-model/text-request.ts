@@ -3,6 +3,7 @@
  * and gives text. Knows no protocol and no tensor names.
  */
 import type { OutputGuide } from "../chat/chat-contract.ts";
+import type { Cancellation } from "../core/cancellation.ts";
 import type { InferRequest } from "../core/infer-request.ts";
 
 export type Prompt = { readonly text: string } | { readonly tokens: Int32Array };
@@ -149,6 +150,8 @@ export interface TokenMeter {
 /** Facts of the call that asked, which reach scheduler, statistics and traces. */
 export type CallFacts = Pick<InferRequest, "signal" | "arrivalMs"> & {
   readonly isCancelled: boolean;
+  /** The same as `signal`, at less cost; absent: there is the signal alone. */
+  readonly cancellation?: Pick<Cancellation, "lead"> | undefined;
   readonly trace?: InferRequest["trace"];
   /** Absent: nobody counts. */
   readonly meter?: TokenMeter | undefined;

@@ -30,7 +30,7 @@ export function anthropicRoutes(context: OpenAiContext): readonly ApiRoute[] {
       "inference",
       "Count the tokens of a conversation",
       COUNT_TOKENS_REQUEST,
-      async (body) => jsonReply(await countMessageTokens(context, body)),
+      async (body, route) => jsonReply(await countMessageTokens(context, body, route)),
     ),
   ];
 }

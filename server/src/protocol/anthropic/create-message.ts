@@ -32,7 +32,7 @@ export async function createMessage(
   route: RouteCall,
 ): Promise<ApiReply> {
   expectBudget(body);
-  const model = await findModel(context, body.model);
+  const model = await findModel(context, body.model, route.access);
   const call = startCall(context, model.served.name, route);
   const chat = await prepareChat(model, asChat(body), readTools(body.tools, body.tool_choice));
   const source = await openGenerations(chat.generator, [chat.request], 1, call);
@@ -42,8 +42,12 @@ export async function createMessage(
 }
 
 /** @throws ApiError @throws ServerError of the template */
-export async function countMessageTokens(context: OpenAiContext, body: PromptFields): Promise<unknown> {
-  const model = await findModel(context, body.model);
+export async function countMessageTokens(
+  context: OpenAiContext,
+  body: PromptFields,
+  route: RouteCall,
+): Promise<unknown> {
+  const model = await findModel(context, body.model, route.access);
   const tools = readTools(body.tools, body.tool_choice);
   const { request } = await prepareChat(model, asChatPrompt(body), tools);
   const tokens = await model.encode(request.prompt, request.addSpecialTokens);

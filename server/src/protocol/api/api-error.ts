@@ -17,6 +17,8 @@ export interface ApiErrorParts {
   /** Path of the parameter that is wrong: `messages[0].role`. */
   readonly param: string | null;
   readonly message: string;
+  /** Name of the model that was looked for and not found. */
+  readonly model?: string | undefined;
 }
 
 export class ApiError extends Error implements ApiErrorParts {
@@ -24,14 +26,16 @@ export class ApiError extends Error implements ApiErrorParts {
   readonly type: ErrorType;
   readonly code: string | null;
   readonly param: string | null;
+  readonly model: string | undefined;
 
-  constructor({ status, type, code, param, message }: ApiErrorParts) {
+  constructor({ status, type, code, param, message, model }: ApiErrorParts) {
     super(message);
     this.name = "ApiError";
     this.status = status;
     this.type = type;
     this.code = code;
     this.param = param;
+    this.model = model;
   }
 }
 
@@ -57,14 +61,14 @@ export function unsupportedValue(path: string, why: string): ApiError {
 
 /** As the routes that generate say it: OpenAI names no parameter there. */
 export function unknownModel(name: string): ApiError {
-  return modelNotFound(`The model \`${name}\` does not exist or you do not have access to it.`, null);
+  return modelNotFound(name, `The model \`${name}\` does not exist or you do not have access to it.`, null);
 }
 
 /** As `GET /v1/models/{model}` says it. */
 export function unlistedModel(name: string): ApiError {
-  return modelNotFound(`The model '${name}' does not exist`, "model");
+  return modelNotFound(name, `The model '${name}' does not exist`, "model");
 }
 
-function modelNotFound(message: string, param: string | null): ApiError {
-  return new ApiError({ status: 404, type: "invalid_request_error", code: "model_not_found", param, message });
+function modelNotFound(model: string, message: string, param: string | null): ApiError {
+  return new ApiError({ status: 404, type: "invalid_request_error", code: "model_not_found", param, message, model });
 }

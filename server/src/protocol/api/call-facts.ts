@@ -19,6 +19,10 @@ export class HttpCallFacts implements CallFacts {
     this.#call = call;
   }
 
+  get cancellation(): HttpCall["cancellation"] {
+    return this.#call.cancellation;
+  }
+
   get signal(): AbortSignal {
     return this.#call.signal;
   }

@@ -158,8 +158,8 @@ function withHeaders<Reply extends ApiReply>(reply: Reply, headers: readonly str
 
 /** The body of a route without a schema is read to its end and ignored. @throws ApiError @throws ClientGone */
 async function readBody(route: ApiRoute, call: HttpCall, maxBytes: number): Promise<unknown> {
-  const { method, body, streamsBody } = route;
-  if (streamsBody === true) return undefined;
+  const { method, body, form } = route;
+  if (form !== undefined) return undefined;
   if (body !== undefined) return readJsonBody(call, maxBytes);
   if (method !== "GET") await readBytes(call, maxBytes);
   return undefined;

@@ -30,8 +30,8 @@ export interface ApiRoute {
   readonly summary: string;
   /** Undefined: no body. */
   readonly body: JsonSchema | undefined;
-  /** The handler reads the body itself: it is no JSON, and may be larger than memory. */
-  readonly streamsBody?: boolean | undefined;
+  /** The handler reads the body itself, a form of these fields (`multipart/form-data`): it may be larger than memory. */
+  readonly form?: JsonSchema | undefined;
   /** @throws ApiError @throws ServerError @throws ClientGone */
   handle(route: RouteCall, body: unknown): Promise<ApiReply>;
 }

@@ -19,7 +19,7 @@ import { type AnswerFields, type OllamaChatRequest, type OllamaGenerateRequest, 
 
 /** @throws ApiError @throws ServerError @throws ClientGone */
 export async function chat(context: OpenAiContext, body: OllamaChatRequest, route: RouteCall): Promise<ApiReply> {
-  const model = await findModel(context, servedName(body.model));
+  const model = await findModel(context, servedName(body.model), route.access);
   const form = formOf(body, route, messageMembers);
   if ((body.messages ?? []).length === 0) return jsonReply(loadedAnswer(form, loadReason(body)));
   const call = startCall(context, model.served.name, route);
@@ -33,7 +33,7 @@ export async function generate(
   body: OllamaGenerateRequest,
   route: RouteCall,
 ): Promise<ApiReply> {
-  const model = await findModel(context, servedName(body.model));
+  const model = await findModel(context, servedName(body.model), route.access);
   const form = formOf(body, route, responseMembers);
   if ((body.prompt ?? "") === "") return jsonReply(loadedAnswer(form, loadReason(body)));
   const call = startCall(context, model.served.name, route);

@@ -4,8 +4,9 @@
  */
 import { createHash } from "node:crypto";
 import { missingParameter } from "../api/api-error.ts";
+import type { RouteCall } from "../api/route.ts";
 import { type Capability, ModelList, type ModelObject } from "../openai/list-models.ts";
-import type { OpenAiContext } from "../openai/openai-context.ts";
+import { expectModel, type OpenAiContext } from "../openai/openai-context.ts";
 import { OPENAI_FORM } from "../openai/openai-form.ts";
 import { type OllamaShowRequest, servedName } from "./ollama-request.ts";
 
@@ -31,14 +32,14 @@ export class OllamaModels {
     this.#list = new ModelList(context, OPENAI_FORM);
   }
 
-  async tags(): Promise<unknown> {
-    const models = await this.#models();
+  async tags({ access }: RouteCall): Promise<unknown> {
+    const models = await this.#models(access);
     return { models: models.map((model) => this.#entry(model)) };
   }
 
   /** All models of a server are loaded. */
-  async running(): Promise<unknown> {
-    const models = await this.#models();
+  async running({ access }: RouteCall): Promise<unknown> {
+    const models = await this.#models(access);
     return {
       models: models.map((model) => ({
         ...this.#entry(model),
@@ -49,10 +50,11 @@ export class OllamaModels {
     };
   }
 
-  /** @throws ApiError model_not_found */
-  async show({ model: given, name: older }: OllamaShowRequest): Promise<unknown> {
+  /** @throws ApiError model_not_found @throws AccessRefusal forbidden */
+  async show({ model: given, name: older }: OllamaShowRequest, { access }: RouteCall): Promise<unknown> {
     const name = given ?? older;
     if (name === undefined || name === "") throw missingParameter("model");
+    expectModel(this.#context.models, servedName(name), access);
     const model = await this.#list.one(servedName(name));
     const family = this.#family(model);
     return {
@@ -72,8 +74,8 @@ export class OllamaModels {
   }
 
   /** Models that Ollama's routes can use. */
-  async #models(): Promise<readonly ModelObject[]> {
-    const { data } = await this.#list.all();
+  async #models(access: RouteCall["access"]): Promise<readonly ModelObject[]> {
+    const { data } = await this.#list.all(access);
     return data.filter((model) => capabilitiesOf(model).length > 0);
   }
 

@@ -8,7 +8,7 @@ import { type OllamaEmbeddingsRequest, type OllamaEmbedRequest, servedName } fro
 
 /** Vectors of length 1, as Ollama gives them. @throws ApiError @throws ServerError */
 export async function embed(context: OpenAiContext, body: OllamaEmbedRequest, route: RouteCall): Promise<unknown> {
-  const model = await findVectorModel(context, body.model);
+  const model = await findVectorModel(context, body.model, route);
   const texts = body.input ?? [];
   const vectors = await model.embed(texts, startCall(context, model.name, route));
   return {
@@ -26,13 +26,13 @@ export async function embedOne(
   body: OllamaEmbeddingsRequest,
   route: RouteCall,
 ): Promise<unknown> {
-  const model = await findVectorModel(context, body.model);
+  const model = await findVectorModel(context, body.model, route);
   const [vector] = await model.embed([body.prompt], startCall(context, model.name, route));
   return { embedding: [...(vector ?? [])] };
 }
 
-async function findVectorModel(context: OpenAiContext, name: string): Promise<EmbeddingModel> {
-  const model = await findEmbeddingModel(context, servedName(name));
+async function findVectorModel(context: OpenAiContext, name: string, route: RouteCall): Promise<EmbeddingModel> {
+  const model = await findEmbeddingModel(context, servedName(name), route.access);
   if (model.signature.kind === "embeddings") return model;
   throw invalidParameter("model", "invalid_value", `The model '${model.name}' gives no vectors.`);
 }

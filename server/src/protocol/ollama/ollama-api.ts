@@ -30,9 +30,9 @@ export function ollamaRoutes(context: OpenAiContext): readonly ApiRoute[] {
   const json = async (answer: Promise<unknown>) => jsonReply(await answer);
   return [
     getRoute("/api/version", "metadata", "Version of the API", () => json(Promise.resolve({ version: API_VERSION }))),
-    getRoute("/api/tags", "metadata", "List the models", () => json(models.tags())),
-    getRoute("/api/ps", "metadata", "List the models that are loaded", () => json(models.running())),
-    postRoute("/api/show", "metadata", "Describe a model", SHOW, (body) => json(models.show(body))),
+    getRoute("/api/tags", "metadata", "List the models", (route) => json(models.tags(route))),
+    getRoute("/api/ps", "metadata", "List the models that are loaded", (route) => json(models.running(route))),
+    postRoute("/api/show", "metadata", "Describe a model", SHOW, (body, route) => json(models.show(body, route))),
     postRoute("/api/chat", "inference", "Answer a chat", CHAT, (body, route) => chat(context, body, route)),
     postRoute("/api/generate", "inference", "Answer a prompt", GENERATE, (body, route) =>
       generate(context, body, route),

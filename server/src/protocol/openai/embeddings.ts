@@ -36,7 +36,7 @@ export async function createEmbeddings(
   body: EmbeddingRequest,
   route: RouteCall,
 ): Promise<unknown> {
-  const model = await findEmbeddingModel(context, body.model);
+  const model = await findEmbeddingModel(context, body.model, route.access);
   expectVectors(model);
   const call = startCall(context, model.name, route);
   const texts = body.input.map((input) => model.textOf(input));

@@ -3,7 +3,7 @@
  * meaning for a text model. Sources: OpenAI's API reference; vLLM's OpenAI-compatible server, "Extra parameters".
  */
 import { MAX_CHOICES, MAX_LLM_SALT_CHARS, MAX_LLM_TOP_LOG_PROBS, MAX_STOPS, MAX_TOKEN_ID } from "../../core/limits.ts";
-import { PLAIN_REQUEST, type Sampling, type TextRequest } from "../../text-model/text-request.ts";
+import type { Sampling, TextRequest } from "../../text-model/text-request.ts";
 import { invalidParameter, unsupportedValue } from "../api/api-error.ts";
 import {
   anyObject,
@@ -160,10 +160,18 @@ function priorityOf({ service_tier: tier, priority }: GenerationFields): number 
   return tier === undefined ? 0 : TIER_LEVELS[tier];
 }
 
-/** The fields that every generation of the request shares. @throws ApiError */
+/**
+ * The fields that every generation of the request shares. One literal of all fields: a member that replaces one of a spread
+ * costs half a microsecond. @throws ApiError
+ */
 export function textRequestOf(fields: GenerationFields): Omit<TextRequest, "prompt"> {
   return {
-    ...PLAIN_REQUEST,
+    images: [],
+    logProbs: undefined,
+    promptLogProbs: undefined,
+    adapter: undefined,
+    adapterPath: undefined,
+    keptTokens: [],
     maxTokens: fields.max_tokens,
     minTokens: fields.min_tokens ?? 0,
     sampling: samplingOf(fields),

@@ -7,6 +7,7 @@ import { embeddingSignature } from "../../text-model/embedding-signature.ts";
 import { adapterNames } from "../../text-model/text-models.ts";
 import { textSignature } from "../../text-model/text-signature.ts";
 import { unlistedModel } from "../api/api-error.ts";
+import type { RouteCall } from "../api/route.ts";
 import type { OpenAiContext } from "./openai-context.ts";
 import { modelError } from "./openai-error.ts";
 import type { OpenAiForm } from "./openai-form.ts";
@@ -62,9 +63,10 @@ export class ModelList {
     this.#form = form;
   }
 
-  async all(): Promise<ModelPage> {
-    const { models } = this.#context;
-    const lists = await Promise.all(models.listed().map(({ id, name }) => this.#tryObjects(id, name)));
+  /** `access`: a key with a list of models sees no others. */
+  async all(access: RouteCall["access"]): Promise<ModelPage> {
+    const listed = this.#context.models.listed().filter(({ name }) => access?.mayUse(name) !== false);
+    const lists = await Promise.all(listed.map(({ id, name }) => this.#tryObjects(id, name)));
     const data = lists.flat();
     const ends = { first_id: data[0]?.id ?? null, last_id: data.at(-1)?.id ?? null };
     return { object: "list", data, has_more: false, ...ends };

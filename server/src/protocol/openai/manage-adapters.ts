@@ -11,7 +11,7 @@ import { ApiError, invalidRequest } from "../api/api-error.ts";
 import { HttpCallFacts } from "../api/call-facts.ts";
 import type { RouteCall } from "../api/route.ts";
 import { boolean, object, optional, required, type Schema, string } from "../api/schema.ts";
-import { findModel, type OpenAiContext } from "./openai-context.ts";
+import { expectModel, findModel, type OpenAiContext } from "./openai-context.ts";
 
 const MAX_NAME = 256;
 const MAX_PATH = 4096;
@@ -56,7 +56,7 @@ export class AdapterManagement {
     if (name === "" || path === "") {
       throw invalidRequest(null, null, "Both 'lora_name' and 'lora_path' must be provided.");
     }
-    const base = this.#base(request.base_model_name);
+    const base = this.#base(request.base_model_name, route.access);
     route.access?.expect("model-repository", base.name);
     this.#expectFree(name, replaces);
     const folder = adapterFolder(base, path);
@@ -71,7 +71,7 @@ export class AdapterManagement {
     const { adapters } = this.#context.models;
     const known = adapters.find(name);
     if (known === undefined) throw notFound("lora_name", `The lora adapter '${name}' cannot be found.`);
-    route.access?.expect("model-repository", known.base);
+    route.access?.expectModel(known.base, name);
     adapters.delete(name);
     return `Success: LoRA adapter '${name}' removed successfully.`;
   }
@@ -101,10 +101,14 @@ export class AdapterManagement {
     throw invalidRequest("lora_name", null, `The lora adapter '${name}' has already been loaded. ${hint}`);
   }
 
-  #base(name: string | undefined): ServedModel {
+  #base(name: string | undefined, access: RouteCall["access"]): ServedModel {
     const { models } = this.#context;
-    if (name !== undefined) return expectAdapters(models.served(name));
-    const able = models.names().flatMap((each) => {
+    if (name !== undefined) {
+      expectModel(models, name, access);
+      return expectAdapters(models.served(name));
+    }
+    const own = models.names().filter((each) => access?.mayUse(each) !== false);
+    const able = own.flatMap((each) => {
       const served = models.served(each);
       return takesAdapters(served) && parameterText(served, "lora_dir") !== undefined ? [served] : [];
     });
@@ -117,7 +121,7 @@ export class AdapterManagement {
 
   /** One token, which no key pays for. @throws ServerError */
   async #try(base: ServedModel, path: string, { call, requestId }: RouteCall): Promise<void> {
-    const model = await findModel(this.#context, base.name);
+    const model = await findModel(this.#context, base.name, undefined);
     const request = { ...PLAIN_REQUEST, prompt: { text: "a" }, maxTokens: 1, adapterPath: path };
     const generation = await model.generate(request, new HttpCallFacts(call, requestId));
     await generation.deliver(() => undefined);

@@ -108,7 +108,7 @@ export function openAiRoutes(
   return [
     ...managementRoutes(context, list),
     ...adapterRoutes(context),
-    getRoute("/v1/models", "metadata", "List the models", () => json(list.all())),
+    getRoute("/v1/models", "metadata", "List the models", ({ access }) => json(list.all(access))),
     getRoute("/v1/models/{model*}", "metadata", "Describe a model", ({ params }) =>
       json(list.one(params.get("model") ?? "")),
     ),
@@ -139,11 +139,11 @@ export function openAiRoutes(
         json(classify(context, body, route)),
       ),
     ),
-    postRoute("/tokenize", "inference", "Text or messages to token ids", TOKENIZE_REQUEST, (body) =>
-      json(tokenize(context, body)),
+    postRoute("/tokenize", "inference", "Text or messages to token ids", TOKENIZE_REQUEST, (body, route) =>
+      json(tokenize(context, body, route)),
     ),
-    postRoute("/detokenize", "inference", "Token ids to text", DETOKENIZE_REQUEST, (body) =>
-      json(detokenize(context, body)),
+    postRoute("/detokenize", "inference", "Token ids to text", DETOKENIZE_REQUEST, (body, route) =>
+      json(detokenize(context, body, route)),
     ),
   ];
 }

@@ -16,8 +16,9 @@ export interface OpenAiContext {
   readonly allowsLoraUpdates?: boolean | undefined;
 }
 
-/** @throws ApiError model_not_found @throws ServerError for a model that is none of text */
-export async function findModel({ models }: OpenAiContext, name: string): Promise<TextModel> {
+/** @throws ApiError model_not_found @throws ServerError for a model that is none of text @throws AccessRefusal forbidden */
+export async function findModel({ models }: OpenAiContext, name: string, access: Access): Promise<TextModel> {
+  expectModel(models, name, access);
   try {
     return await models.find(name);
   } catch (error) {
@@ -25,13 +26,32 @@ export async function findModel({ models }: OpenAiContext, name: string): Promis
   }
 }
 
-/** @throws ApiError model_not_found @throws ServerError for a model that gives no numbers for texts */
-export async function findEmbeddingModel({ models }: OpenAiContext, name: string): Promise<EmbeddingModel> {
+/** @throws ApiError model_not_found @throws ServerError for a model that gives no numbers for texts @throws AccessRefusal forbidden */
+export async function findEmbeddingModel(
+  { models }: OpenAiContext,
+  name: string,
+  access: Access,
+): Promise<EmbeddingModel> {
+  expectModel(models, name, access);
   try {
     return await models.findEmbedding(name);
   } catch (error) {
     throw modelError(error, name);
   }
+}
+
+type Access = RouteCall["access"];
+
+/** A key that may not use a model gets the same answer for one that does not exist. @throws AccessRefusal forbidden */
+export function expectModel(models: TextModels, name: string, access: Access): void {
+  if (access === undefined) return;
+  let own = name;
+  try {
+    own = models.served(name).name;
+  } catch {
+    // No such model: the name as it was asked for.
+  }
+  access.expectModel(own, name);
 }
 
 /** Starts the trace of the call and marks that its body has come. @throws AccessRefusal of the caller's key */

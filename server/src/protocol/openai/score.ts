@@ -67,7 +67,7 @@ export async function createScores(context: OpenAiContext, body: ScoreRequest, r
     const text = `Invalid 'text_1': ${left.length} texts against ${right.length}, expected one, or as many.`;
     throw invalidParameter("text_1", "invalid_value", text);
   }
-  const model = await findEmbeddingModel(context, body.model);
+  const model = await findEmbeddingModel(context, body.model, route.access);
   const call = startCall(context, model.name, route);
   const scores = await scoresOf(
     model,
@@ -105,7 +105,7 @@ export const RERANK_REQUEST: Schema<RerankRequest> = object<RerankRequest>({
 /** Best first. @throws ApiError */
 export async function rerank(context: OpenAiContext, body: RerankRequest, route: RouteCall): Promise<unknown> {
   const { query, documents, return_documents: withDocuments = true } = body;
-  const model = await findEmbeddingModel(context, body.model);
+  const model = await findEmbeddingModel(context, body.model, route.access);
   const call = startCall(context, model.name, route);
   const scores = await scoresOf(
     model,
@@ -168,7 +168,7 @@ export const CLASSIFY_REQUEST: Schema<ClassifyRequest> = object<ClassifyRequest>
 
 /** @throws ApiError */
 export async function classify(context: OpenAiContext, body: ClassifyRequest, route: RouteCall): Promise<unknown> {
-  const model = await findEmbeddingModel(context, body.model);
+  const model = await findEmbeddingModel(context, body.model, route.access);
   const { kind, output } = model.signature;
   if (kind !== "classify") {
     const text = `The model '${model.name}' has no classes: set 'label_filename' of its output in config.pbtxt.`;

@@ -2,6 +2,7 @@
 import { MAX_TOKEN_ID } from "../../core/limits.ts";
 import type { TextModel } from "../../text-model/text-model.ts";
 import { ApiError, missingParameter } from "../api/api-error.ts";
+import type { RouteCall } from "../api/route.ts";
 import {
   anyObject,
   array,
@@ -54,8 +55,8 @@ export const DETOKENIZE_REQUEST: Schema<DetokenizeRequest> = object<DetokenizeRe
 });
 
 /** @throws ApiError */
-export async function tokenize(context: OpenAiContext, body: TokenizeRequest): Promise<unknown> {
-  const model = await findModel(context, body.model);
+export async function tokenize(context: OpenAiContext, body: TokenizeRequest, route: RouteCall): Promise<unknown> {
+  const model = await findModel(context, body.model, route.access);
   const tokenizer = expectTokenizer(model);
   const isChat = body.messages !== undefined;
   const text = isChat ? await rendered(model, body, body.messages) : body.prompt;
@@ -71,8 +72,8 @@ export async function tokenize(context: OpenAiContext, body: TokenizeRequest): P
 }
 
 /** @throws ApiError */
-export async function detokenize(context: OpenAiContext, body: DetokenizeRequest): Promise<unknown> {
-  const tokenizer = expectTokenizer(await findModel(context, body.model));
+export async function detokenize(context: OpenAiContext, body: DetokenizeRequest, route: RouteCall): Promise<unknown> {
+  const tokenizer = expectTokenizer(await findModel(context, body.model, route.access));
   return { prompt: tokenizer.decode(body.tokens, { skipSpecialTokens: false }) };
 }
 

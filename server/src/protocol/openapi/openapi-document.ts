@@ -13,7 +13,11 @@ export interface DocumentedRoute {
   readonly summary: string;
   /** JSON Schema of the body; undefined: no body. */
   readonly body: JsonValue | undefined;
+  /** JSON Schema of the fields of a form, in place of a body; absent: none. */
+  readonly form?: JsonValue | undefined;
 }
+
+type BodyType = "application/json" | "multipart/form-data";
 
 /** Routes of one protocol, under a heading of their own. */
 export interface RouteGroup {
@@ -39,7 +43,7 @@ export interface Operation {
   readonly parameters?: readonly JsonValue[];
   readonly requestBody?: {
     readonly required: boolean;
-    readonly content: { readonly "application/json": { readonly schema: JsonValue } };
+    readonly content: Readonly<Partial<Record<BodyType, { readonly schema: JsonValue }>>>;
   };
   readonly responses: JsonValue;
 }
@@ -75,7 +79,9 @@ export function openApiDocument(
   };
 }
 
-function operationOf({ method, path, summary, body }: DocumentedRoute, tag: string): Operation {
+function operationOf({ method, path, summary, body, form }: DocumentedRoute, tag: string): Operation {
+  const schema = body ?? form;
+  const type: BodyType = body === undefined ? "multipart/form-data" : "application/json";
   const words = path.split("/").map((word) => word.replaceAll(/\W/g, "_"));
   const names = [...path.matchAll(PART)].map(([, name]) => name);
   const parameters = names.map((name) => ({ name, in: "path", required: true, schema: { type: "string" } }));
@@ -84,9 +90,7 @@ function operationOf({ method, path, summary, body }: DocumentedRoute, tag: stri
     operationId: [method.toLowerCase(), ...words.filter((word) => word !== "")].join("_"),
     summary,
     ...(parameters.length === 0 ? {} : { parameters }),
-    ...(body === undefined
-      ? {}
-      : { requestBody: { required: true, content: { "application/json": { schema: body } } } }),
+    ...(schema === undefined ? {} : { requestBody: { required: true, content: { [type]: { schema } } } }),
     responses: { 200: { description: "The answer" }, default: { description: "An error in the protocol's form" } },
   };
 }

@@ -27,6 +27,15 @@ test("openApiPage() shows members, and text of routes as text", () => {
   assert.match(page, /<code>\/v1\/\{rest\}<\/code>/);
 });
 
+test("openApiDocument() and its page show the fields of a form", () => {
+  const form = { type: "object", properties: { file: { type: "string" } }, required: ["file"] };
+  const routes = [{ method: "POST", path: "/v1/files", summary: "Upload", body: undefined, form }];
+  const document = openApiDocument([{ name: "a", description: "", routes }], { version: "1", needsKey: false });
+  const body = { required: true, content: { "multipart/form-data": { schema: form } } };
+  assert.deepEqual(document.paths["/v1/files"]?.post?.requestBody, body);
+  assert.match(openApiPage(document, "x"), /<code>file<\/code><\/td><td>string<\/td><td class="text">required/);
+});
+
 test("openApiDocument() keeps the first of two groups with the same route", () => {
   const route = (summary: string) => ({ method: "GET", path: "/v1/models", summary, body: undefined });
   const groups = ["a", "b"].map((name) => ({ name, description: "", routes: [route(name)] }));

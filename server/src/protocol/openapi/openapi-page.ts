@@ -47,12 +47,13 @@ function sectionOf({ paths }: OpenApiDocument, { name, description }: OpenApiDoc
 }
 
 function operationOf(path: string, method: string, { summary, requestBody }: Operation): string {
-  const schema = requestBody?.content["application/json"].schema;
+  const [body] = Object.values(requestBody?.content ?? {});
+  const schema = body?.schema;
   const rows = schema === undefined ? "" : memberRows(schema);
-  const body = rows === "" ? "No body." : `<table>${rows}</table>`;
+  const table = rows === "" ? "No body." : `<table>${rows}</table>`;
   return (
     `<details><summary><span class="method ${method}">${method.toUpperCase()}</span><code>${escapeHtml(path)}</code>` +
-    `<span class="text">${escapeHtml(summary)}</span></summary><div class="body">${body}</div></details>`
+    `<span class="text">${escapeHtml(summary)}</span></summary><div class="body">${table}</div></details>`
   );
 }
 

@@ -34,7 +34,7 @@ export async function createChatCompletion(
 ): Promise<ApiReply> {
   expectLogProbs(body);
   expectTogether(body);
-  const model = await findModel(context, body.model);
+  const model = await findModel(context, body.model, route.access);
   const call = startCall(context, model.served.name, route);
   try {
     const chat = await prepareChat(model, body);

@@ -145,14 +145,28 @@ function chatTextRequest(model: TextModel, body: ChatRequest, tools: Tools, prom
   const isForced = tools.choice === "required" || typeof tools.choice === "object";
   const ownGuide = format === undefined || isForced ? callGuide(model, tools, prompt) : undefined;
   return {
-    ...shared,
     prompt: { text: prompt },
     // The template writes the start token where the model wants one.
     addSpecialTokens: body.add_special_tokens ?? chat.template === undefined,
     maxTokens: body.max_completion_tokens ?? body.max_tokens,
+    minTokens: shared.minTokens,
     images: body.messages.flatMap(({ images }) => images),
-    guide: ownGuide ?? format,
+    sampling: shared.sampling,
+    stop: shared.stop,
+    stopTokenIds: shared.stopTokenIds,
+    includesStop: shared.includesStop,
+    ignoresEos: shared.ignoresEos,
+    badWords: shared.badWords,
+    logitBias: shared.logitBias,
     logProbs: body.logprobs === true ? (body.top_logprobs ?? 0) : undefined,
+    promptLogProbs: undefined,
+    guide: ownGuide ?? format,
+    adapter: shared.adapter,
+    adapterPath: shared.adapterPath,
+    cacheSalt: shared.cacheSalt,
+    priority: shared.priority,
+    isStreaming: shared.isStreaming,
+    skipsSpecialTokens: shared.skipsSpecialTokens,
     keptTokens: [...(tools.list.length > 0 ? chat.tools.specialTokens : []), ...(chat.reasoning?.specialTokens ?? [])],
     extras: model.signature.jsonInputs.length === 0 ? shared.extras : jsonExtras(body, tools, shared.extras),
   };

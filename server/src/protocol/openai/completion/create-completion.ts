@@ -29,7 +29,7 @@ export async function createCompletion(
   route: RouteCall,
 ): Promise<ApiReply> {
   expectTogether(body);
-  const model = await findModel(context, body.model);
+  const model = await findModel(context, body.model, route.access);
   const call = startCall(context, model.served.name, route);
   try {
     const prepared = prepareCompletion(model, body);

@@ -2,7 +2,7 @@
 import { ApiError, invalidParameter, invalidRequest, missingParameter } from "../../api/api-error.ts";
 import { boundaryOf, readForm } from "../../api/multipart.ts";
 import { type ApiReply, type ApiRoute, actionRoute, getRoute, type RouteCall } from "../../api/route.ts";
-import { integer, type JsonObject, oneOf } from "../../api/schema.ts";
+import { integer, type JsonObject, type JsonSchema, oneOf } from "../../api/schema.ts";
 import { jsonReply } from "../../http/http-reply.ts";
 import { nowSeconds } from "../openai-context.ts";
 import { pageOf } from "../page.ts";
@@ -14,6 +14,16 @@ const PURPOSE = oneOf("batch", "user_data", "assistants", "fine-tune", "vision",
 /** OpenAI's bounds of `expires_after[seconds]`, and its default for batches. */
 const LIFETIME = integer(3600, 2_592_000);
 export const BATCH_LIFETIME_S = 2_592_000;
+const LIFETIME_FIELD = "expires_after[seconds]";
+const UPLOAD_FORM: JsonSchema = {
+  type: "object",
+  properties: {
+    file: { type: "string", contentMediaType: "application/octet-stream" },
+    purpose: PURPOSE.json,
+    [LIFETIME_FIELD]: LIFETIME.json,
+  },
+  required: ["file", "purpose"],
+};
 const MAX_LIST = 10_000;
 const MAX_FIELD_BYTES = 4096;
 const MAX_NAME_LENGTH = 255;
@@ -25,7 +35,7 @@ export function filesRoutes(open: Promise<FileStore> | undefined): readonly ApiR
     async (route: RouteCall): Promise<ApiReply> =>
       handle(await expectStore(open), route);
   return [
-    { ...actionRoute("/v1/files", "inference", "Upload a file", withStore(createFile)), streamsBody: true },
+    { ...actionRoute("/v1/files", "inference", "Upload a file", withStore(createFile)), form: UPLOAD_FORM },
     getRoute("/v1/files", "inference", "List the files", withStore(listFiles)),
     getRoute(
       ONE,
@@ -118,7 +128,7 @@ function readFields(fields: ReadonlyMap<string, string>): Pick<NewFile, "purpose
   const given = fields.get("purpose");
   if (given === undefined) throw missingParameter("purpose");
   const purpose = PURPOSE.read(given, "purpose");
-  const seconds = fields.get("expires_after[seconds]");
+  const seconds = fields.get(LIFETIME_FIELD);
   if (seconds !== undefined) {
     return { purpose, expiresAt: nowSeconds() + LIFETIME.read(Number(seconds), "expires_after.seconds") };
   }

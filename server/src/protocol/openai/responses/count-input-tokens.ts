@@ -16,7 +16,7 @@ export async function countInputTokens(
   body: PromptFields,
   route: RouteCall,
 ): Promise<unknown> {
-  const model = await findModel(context, body.model);
+  const model = await findModel(context, body.model, route.access);
   try {
     const { items } = resolveInput(context.store, ownerOf(route), body);
     const tools = readResponseTools(body, addedTools(items.map(({ item }) => item)));

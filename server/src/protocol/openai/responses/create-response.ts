@@ -41,7 +41,7 @@ export async function createResponse(
   body: ResponseRequest,
   route: RouteCall,
 ): Promise<ApiReply> {
-  const model = await findModel(context, body.model);
+  const model = await findModel(context, body.model, route.access);
   try {
     return body.background === true
       ? await runBehind(context, model, body, route)
