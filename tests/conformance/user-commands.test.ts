@@ -11,7 +11,7 @@ import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
-import { EXAMPLES } from "../support/model-repository.ts";
+import { EXAMPLES, SIMPLE_AND_PIPELINE } from "../support/model-repository.ts";
 import { clientVenv, runPython } from "../support/python-checks.ts";
 import { type ServerProcess, startServerProcess } from "../support/server-process.ts";
 
@@ -33,7 +33,8 @@ const recorded = JSON.parse(readFileSync(GOLDEN_TEXT, "utf8")) as readonly Recor
 describe("commands of users", { skip, timeout: 120_000 }, () => {
   let server: ServerProcess;
   before(async () => {
-    server = await startServerProcess({ repositories: [EXAMPLES] });
+    const flags = [...SIMPLE_AND_PIPELINE, "--load-model=tensorrt_llm_bls"];
+    server = await startServerProcess({ repositories: [EXAMPLES], flags });
   });
   after(async () => {
     await server.stop();

@@ -5,7 +5,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { childrenOf } from "../support/child-processes.ts";
 import { KeepAliveClient } from "../support/hostile-http.ts";
 import { openStream } from "../support/llm-clients.ts";
-import { EXAMPLES } from "../support/model-repository.ts";
+import { EXAMPLES, SIMPLE_AND_PIPELINE } from "../support/model-repository.ts";
 import { assertSound, eventually, readMetric } from "../support/probe-server.ts";
 import { type ServerProcess, startServerProcess } from "../support/server-process.ts";
 
@@ -17,7 +17,7 @@ const POLL_MS = 10;
 
 let server: ServerProcess;
 before(async () => {
-  server = await startServerProcess({ repositories: [EXAMPLES] });
+  server = await startServerProcess({ repositories: [EXAMPLES], flags: SIMPLE_AND_PIPELINE });
 });
 after(() => server.stop());
 

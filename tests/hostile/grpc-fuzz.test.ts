@@ -11,7 +11,7 @@ import {
   STREAM_INFER,
 } from "../../server/src/protocol/grpc/test-peer.test-support.ts";
 import { fuzzGrpc, SIMPLE_MESSAGE } from "../support/fuzz-grpc.ts";
-import { EXAMPLES } from "../support/model-repository.ts";
+import { EXAMPLES, ONLY_SIMPLE } from "../support/model-repository.ts";
 import { assertSound, eventually, readMetric, residentBytes } from "../support/probe-server.ts";
 import { createRandom } from "../support/random.ts";
 import { type ServerProcess, startServerProcess } from "../support/server-process.ts";
@@ -25,7 +25,7 @@ const HEADERS = { ":method": "POST", "content-type": "application/grpc", te: "tr
 
 let server: ServerProcess;
 before(async () => {
-  server = await startServerProcess({ repositories: [EXAMPLES] });
+  server = await startServerProcess({ repositories: [EXAMPLES], flags: ONLY_SIMPLE });
 });
 after(() => server.stop());
 

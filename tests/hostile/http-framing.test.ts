@@ -62,7 +62,6 @@ const REFUSED: readonly [what: string, request: string][] = [
   ["a version to come", `GET /v2 HTTP/3.0${CRLF}Host: x${CRLF}${CRLF}`],
   ["a method nobody knows", `BREW /v2 HTTP/1.1${CRLF}Host: x${CRLF}${CRLF}`],
   ["a NUL in the target", `GET /v2\0 HTTP/1.1${CRLF}Host: x${CRLF}${CRLF}`],
-  ["no Host", `GET /v2 HTTP/1.1${CRLF}${CRLF}`],
   ["a TLS hello", "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03".repeat(20)],
   ["the preface of HTTP/2", `PRI * HTTP/2.0${CRLF}${CRLF}SM${CRLF}${CRLF}`],
 ];
@@ -81,6 +80,7 @@ for (const [what, request] of REFUSED) {
 const ANSWERED: readonly [what: string, request: string, statuses: readonly number[]][] = [
   ["HTTP/1.0 without Host", `GET /v2/health/live HTTP/1.0${CRLF}${CRLF}`, [200]],
   ["the absolute form of a target", `GET http://h/v2/health/live HTTP/1.1${CRLF}Host: x${CRLF}${CRLF}`, [200]],
+  ["HTTP/1.1 without Host", `GET /v2/health/live HTTP/1.1${CRLF}${CRLF}`, [200]],
   ["HTTP/0.9", `GET /v2/health/live${CRLF}${CRLF}`, [200]],
   ["a target of 10 KB", `GET /${"a".repeat(10_000)} HTTP/1.1${CRLF}Host: x${CRLF}${CRLF}`, [404]],
   ["OPTIONS of everything", `OPTIONS * HTTP/1.1${CRLF}Host: x${CRLF}${CRLF}`, [404]],

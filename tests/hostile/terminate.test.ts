@@ -7,12 +7,11 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import process from "node:process";
 import { type TestContext, test } from "node:test";
-import { setTimeout as sleep } from "node:timers/promises";
 import { childrenOf, isRunning } from "../support/child-processes.ts";
 import { sendUntilTold, type Tally } from "../support/drain-load.ts";
 import { KeepAliveClient } from "../support/hostile-http.ts";
 import { openStream } from "../support/llm-clients.ts";
-import { EXAMPLES } from "../support/model-repository.ts";
+import { EXAMPLES, ONLY_SIMPLE, SIMPLE_AND_PIPELINE } from "../support/model-repository.ts";
 import { assertSound, eventually } from "../support/probe-server.ts";
 import { freePorts, SERVER_BIN, type ServerProcess, startServerProcess } from "../support/server-process.ts";
 
@@ -21,7 +20,7 @@ const NUM_CLIENTS = 50;
 /** No models: what ends here are connections. */
 const EMPTY = mkdtempSync(join(tmpdir(), "nereid-empty-"));
 
-async function start(t: TestContext, ...flags: string[]): Promise<ServerProcess> {
+async function start(t: TestContext, ...flags: readonly string[]): Promise<ServerProcess> {
   const server = await startServerProcess({ repositories: [EXAMPLES], flags });
   t.after(() => server.kill());
   return server;
@@ -36,12 +35,14 @@ function exited(server: ServerProcess): Promise<number | null | undefined> {
 }
 
 test("SIGTERM under load: everything that was sent is answered, exit code 0", async (t) => {
-  const server = await start(t);
+  const server = await start(t, ...SIMPLE_AND_PIPELINE);
   using client = new KeepAliveClient(server.http, NUM_CLIENTS);
   const tally: Tally = { answered: 0, lost: [] };
   const clients = Promise.all(Array.from({ length: NUM_CLIENTS }, () => sendUntilTold(client, tally)));
-  await sleep(500);
-  const answeredBefore = tally.answered;
+  const answeredBefore = await eventually(
+    () => Promise.resolve(tally.answered),
+    (answered) => answered > 0,
+  );
   process.kill(server.pid, "SIGTERM");
   await clients;
   assert.ok(answeredBefore > 0);
@@ -51,7 +52,7 @@ test("SIGTERM under load: everything that was sent is answered, exit code 0", as
 
 test("SIGTERM lets a streamed answer come to its end", async (t) => {
   // On a busy machine the streams take longer than the 30 seconds of the default, at which the server rightly cuts them.
-  const server = await start(t, "--exit-timeout-secs=300");
+  const server = await start(t, "--exit-timeout-secs=300", ...SIMPLE_AND_PIPELINE);
   const [host = -1] = await childrenOf(server.pid, ENGINE_HOST);
   const streams = [1, 2, 3].map(() => openStream(server.http, 400));
   await eventually(
@@ -85,7 +86,7 @@ test("SIGTERM lets a streamed answer come to its end", async (t) => {
 });
 
 test("a second SIGTERM does not wait for streams", async (t) => {
-  const server = await start(t);
+  const server = await start(t, ...SIMPLE_AND_PIPELINE);
   const [host = -1] = await childrenOf(server.pid, ENGINE_HOST);
   const stream = openStream(server.http, 1500);
   await eventually(
@@ -106,7 +107,7 @@ test("a second SIGTERM does not wait for streams", async (t) => {
 });
 
 test("an exit timeout of one second ends a server whose stream goes on", async (t) => {
-  const server = await start(t, "--exit-timeout-secs=1");
+  const server = await start(t, "--exit-timeout-secs=1", ...SIMPLE_AND_PIPELINE);
   const stream = openStream(server.http, 1900);
   await eventually(
     () => Promise.resolve(stream.received()),
@@ -118,7 +119,7 @@ test("an exit timeout of one second ends a server whose stream goes on", async (
 });
 
 test("--drain-delay-secs: not ready at once, and new clients are served until the delay is over", async (t) => {
-  const server = await start(t, "--drain-delay-secs=6", "--load-model=simple", "--model-control-mode=explicit");
+  const server = await start(t, "--drain-delay-secs=6", ...ONLY_SIMPLE);
   process.kill(server.pid, "SIGTERM");
   await eventually(
     () => fetch(`${server.baseUrl}/v2/health/ready`).then(({ status }) => status),
@@ -129,7 +130,7 @@ test("--drain-delay-secs: not ready at once, and new clients are served until th
 });
 
 test("a second SIGTERM does not wait for the drain delay", async (t) => {
-  const server = await start(t, "--drain-delay-secs=300", "--load-model=simple", "--model-control-mode=explicit");
+  const server = await start(t, "--drain-delay-secs=300", ...ONLY_SIMPLE);
   process.kill(server.pid, "SIGTERM");
   await eventually(
     () => Promise.resolve(server.log()),

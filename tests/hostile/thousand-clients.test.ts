@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { KeepAliveClient, type Outgoing } from "../support/hostile-http.ts";
-import { EXAMPLES } from "../support/model-repository.ts";
+import { EXAMPLES, SIMPLE_AND_PIPELINE } from "../support/model-repository.ts";
 import { assertSound, eventually, readMetric, SIMPLE_REQUEST } from "../support/probe-server.ts";
 import { type ServerProcess, startServerProcess } from "../support/server-process.ts";
 
@@ -9,7 +9,7 @@ const NUM_CLIENTS = 1000;
 
 let server: ServerProcess;
 before(async () => {
-  server = await startServerProcess({ repositories: [EXAMPLES] });
+  server = await startServerProcess({ repositories: [EXAMPLES], flags: SIMPLE_AND_PIPELINE });
 });
 after(() => server.stop());
 

@@ -8,10 +8,18 @@ import { GRPC_ROWS } from "./grpc-rows.ts";
 import { HTTP_ROWS } from "./http-rows.ts";
 import { IMAGE_ROWS } from "./image-rows.ts";
 import { type LimitRow, type Refusal, refusalOf } from "./limit-row.ts";
+import { MCP_ROWS } from "./mcp-rows.ts";
 import { OPENAI_ROWS } from "./openai-rows.ts";
 import { REQUEST_ROWS } from "./request-rows.ts";
 
-const ROWS: readonly LimitRow[] = [...HTTP_ROWS, ...GRPC_ROWS, ...REQUEST_ROWS, ...OPENAI_ROWS, ...IMAGE_ROWS];
+const ROWS: readonly LimitRow[] = [
+  ...HTTP_ROWS,
+  ...GRPC_ROWS,
+  ...REQUEST_ROWS,
+  ...OPENAI_ROWS,
+  ...MCP_ROWS,
+  ...IMAGE_ROWS,
+];
 const CONSTANTS: ReadonlyMap<string, number> = new Map(Object.entries({ ...limits, ...http2Limits, ...wireLimits }));
 
 test("every limit has a row, with its value", () => {

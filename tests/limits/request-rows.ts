@@ -8,6 +8,7 @@ import { encodeTexts } from "../../server/src/backend/tokenizer/encode-texts.ts"
 import { wordLists } from "../../server/src/backend/tokenizer/word-lists.ts";
 import { Budget } from "../../server/src/chat/template/budget.ts";
 import type { Tensor } from "../../server/src/core/tensor.ts";
+import { canonicalVersion } from "../../server/src/core/version-text.ts";
 import { LogitsBudget } from "../../server/src/engine/plan/logits-budget.ts";
 import { checkRequest, type RequestLimits } from "../../server/src/engine/request/check-request.ts";
 import type { GenerateRequest } from "../../server/src/engine/request/generate.ts";
@@ -17,9 +18,6 @@ import { createTraceTree, type TraceNode } from "../../server/src/observe/trace/
 import { tensorText } from "../../server/src/observe/trace/trace-tensor-text.ts";
 import { classify } from "../../server/src/protocol/classification.ts";
 import { readRequestParameters } from "../../server/src/protocol/grpc/infer/infer-parameters.ts";
-import { normalizeModelVersion } from "../../server/src/protocol/grpc/model-version.ts";
-import { expectVersion } from "../../server/src/protocol/http/model-version.ts";
-import type { RouteMatch } from "../../server/src/protocol/http/routes/router.ts";
 import { SharedMemoryRegions } from "../../server/src/protocol/shared-memory.ts";
 import { checkSequenceRequest } from "../../server/src/scheduler/sequence/rules.ts";
 import { fakeRequest, int32 } from "../fakes/requests.ts";
@@ -172,14 +170,7 @@ export const REQUEST_ROWS: readonly LimitRow[] = [
   {
     name: "MAX_VERSION_DIGITS",
     value: 64,
-    run: (count) => expectVersion({ version: "1".padStart(count, "0") } as unknown as RouteMatch),
-    status: INVALID,
-    says: /^failed to get model version from specified version string '0+1' \(details: stol\)/,
-  },
-  {
-    name: "MAX_VERSION_DIGITS",
-    value: 64,
-    run: (count) => normalizeModelVersion("1".padStart(count, "0")),
+    run: (count) => canonicalVersion("1".padStart(count, "0")),
     status: INVALID,
     says: /^failed to get model version from specified version string '0+1' \(details: stol\)/,
   },
@@ -192,14 +183,14 @@ export const REQUEST_ROWS: readonly LimitRow[] = [
     says: /^classification output tensor too large$/,
   },
   {
-    name: "MAX_CORRELATION_ID_LENGTH",
+    name: "MAX_CORRELATION_ID_BYTES",
     value: 128,
     run: (count) => readRequestParameters(new Map([["sequence_id", { kind: "string", value: "a".repeat(count) }]])),
     status: "unsupported",
     says: "limit",
   },
   {
-    name: "MAX_CORRELATION_ID_LENGTH",
+    name: "MAX_CORRELATION_ID_BYTES",
     value: 128,
     run: (count) => {
       const sequence = { id: "a".repeat(count), start: true, end: false };

@@ -97,7 +97,7 @@ describe("Python models written as published examples are", { skip: venv.reason,
       inputs: [input("MODEL_NAME", "BYTES", ["nobody"]), ...FLOATS],
     });
     assert.equal(status, 500);
-    assert.match(text, /Request for unknown model: 'nobody' is not found/);
+    assert.match(text, /Failed for execute the inference request\. Model 'nobody' is not ready\./);
   });
 
   test("repeat_int32 answers once an element", async () => {

@@ -27,6 +27,17 @@ export const SHAPE_MODELS: Readonly<Record<string, string>> = {
             { name: "DELAY" data_type: TYPE_UINT32 dims: [ -1 ] optional: true },
             { name: "WAIT" data_type: TYPE_UINT32 dims: [ 1 ] optional: true } ]
     output [ { name: "OUT" data_type: TYPE_INT32 dims: [ 1 ] }, { name: "IDX" data_type: TYPE_UINT32 dims: [ 1 ] } ]`,
+  // Takes requests in, and gives each up while it waits for others.
+  "late/config.pbtxt": `
+    backend: "identity"
+    max_batch_size: 8
+    input [ { name: "INPUT0" data_type: TYPE_INT32 dims: [ -1 ] } ]
+    output [ { name: "OUTPUT0" data_type: TYPE_INT32 dims: [ -1 ] } ]
+    dynamic_batching {
+      max_queue_delay_microseconds: 20000000
+      default_queue_policy { timeout_action: REJECT default_timeout_microseconds: 1000 }
+    }
+    instance_group [ { count: 1 kind: KIND_CPU } ]`,
   "sleeper/config.pbtxt": `
     backend: "identity"
     input [ { name: "INPUT0" data_type: TYPE_INT32 dims: [ -1 ] } ]
@@ -34,6 +45,8 @@ export const SHAPE_MODELS: Readonly<Record<string, string>> = {
     instance_group [ { count: 8 kind: KIND_CPU } ]
     parameters { key: "execute_delay_ms" value { string_value: "1000" } }`,
 };
+
+const LATE_INPUTS = [{ name: "INPUT0", datatype: "INT32", shape: [1, 1] }];
 
 interface Failure {
   readonly code: number;
@@ -132,8 +145,8 @@ export const SHAPES: Readonly<Record<string, Shape>> = {
     const strict = new Metadata();
     strict.set("triton_grpc_error", "true");
     const stream = open(client, strict);
-    stream.write(streamed(echoRequest("nope", Int32Array.of(1))));
-    assert.deepEqual(await rest(stream), { messages: 0, code: status.NOT_FOUND });
+    stream.write(streamed({ ...echoRequest("late", Int32Array.of(1)), inputs: LATE_INPUTS }));
+    assert.deepEqual(await rest(stream), { messages: 0, code: status.UNAVAILABLE });
   },
   "a method that does not exist": async (client) => {
     assert.equal((await failing(client, "Nope", {})).code, status.UNIMPLEMENTED);

@@ -5,6 +5,9 @@ import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 
 export const EXAMPLES: string = fileURLToPath(new URL("../../examples/model_repository", import.meta.url));
+/** Flags that load of the examples what a test asks for: all of them start three processes and take four times the CPU. */
+export const ONLY_SIMPLE: readonly string[] = ["--model-control-mode=explicit", "--load-model=simple"];
+export const SIMPLE_AND_PIPELINE: readonly string[] = [...ONLY_SIMPLE, "--load-model=ensemble"];
 export const GOLDEN_MODELS: string = fileURLToPath(new URL("../golden/repository/main", import.meta.url));
 
 export interface ModelRepository extends AsyncDisposable {

@@ -153,13 +153,14 @@ class InferenceRequest:
         loop = asyncio.get_running_loop()
         future = loop.create_future()
         if decoupled:
-            future.set_result(self._stream())
+            # With the first response: a plain `for` over a stream that has none yet would block the loop.
+            self._stream((loop, future))
         else:
             runtime.stub().call(self, False, lambda answer, _final: _settle_from_outside(loop, future, answer))
         return future
 
-    def _stream(self) -> "ResponseIterator":
-        responses = ResponseIterator()
+    def _stream(self, awaiting=None) -> "ResponseIterator":
+        responses = ResponseIterator(awaiting)
         responses._call_id = runtime.stub().call(self, True, responses._deliver)
         return responses
 
@@ -194,11 +195,15 @@ def _settle(future, answer) -> None:
 class ResponseIterator:
     """The responses of a decoupled call, as they come, for `for` and `async for`.
 
-    The last one may have no outputs: it only says that no more come.
+    The last one may have no outputs: it only says that no more come. A second loop begins with the first response again.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, awaiting=None) -> None:
         self._call_id = 0
+        # The event loop and the future of the coroutine that waits for the iterator itself.
+        self._awaiting = awaiting
+        self._seen: list = []
+        self._next = 0
         self._answers: queue.SimpleQueue = queue.SimpleQueue()
         # The event loop and the future of a coroutine that waits for an answer.
         self._waiter = None
@@ -206,28 +211,42 @@ class ResponseIterator:
 
     def _deliver(self, answer, final: bool) -> None:
         self._answers.put((answer, final))
+        awaiting, self._awaiting = self._awaiting, None
+        if awaiting is not None:
+            _settle_from_outside(*awaiting, self)
         waiter, self._waiter = self._waiter, None
         if waiter is not None:
             _settle_from_outside(*waiter, None)
 
     def _take(self, arrival: tuple) -> InferenceResponse:
         answer, self._ended = arrival
-        return InferenceResponse() if answer is None else answer
+        self._seen.append(InferenceResponse() if answer is None else answer)
+        return self._again()
+
+    def _again(self) -> InferenceResponse:
+        self._next += 1
+        return self._seen[self._next - 1]
 
     def __iter__(self) -> "ResponseIterator":
+        self._next = 0
         return self
 
     def __next__(self) -> InferenceResponse:
+        if self._next < len(self._seen):
+            return self._again()
         if self._ended:
             raise StopIteration
         return self._take(self._answers.get())
 
     def __aiter__(self) -> "ResponseIterator":
+        self._next = 0
         return self
 
     async def __anext__(self) -> InferenceResponse:
         import asyncio
 
+        if self._next < len(self._seen):
+            return self._again()
         if self._ended:
             raise StopAsyncIteration
         loop = asyncio.get_running_loop()

@@ -3,6 +3,7 @@
 export class Cancellation {
   #controller: AbortController | undefined;
   #isCancelled = false;
+  #followers: Cancellation[] | undefined;
 
   get isCancelled(): boolean {
     return this.#isCancelled;
@@ -19,5 +20,13 @@ export class Cancellation {
   cancel(): void {
     this.#isCancelled = true;
     this.#controller?.abort();
+    for (const follower of this.#followers?.splice(0) ?? []) follower.cancel();
+  }
+
+  /** Cancels the other one with this one. Two signals that are linked cost five times as much. */
+  lead(follower: Cancellation): void {
+    if (this.#isCancelled) follower.cancel();
+    else if (this.#followers === undefined) this.#followers = [follower];
+    else this.#followers.push(follower);
   }
 }

@@ -35,7 +35,7 @@ export const MAX_GRPC_HEADER_LIST_BYTES: number = 16 * 1024;
 /** Elements of an output for `classification`: they are sorted without a pause. */
 export const MAX_CLASSIFICATION_ELEMENTS = 1_000_000;
 /** Characters of a string in `sequence_id`: STRING_CORRELATION_ID_MAX_LENGTH_BYTES of Triton. */
-export const MAX_CORRELATION_ID_LENGTH = 128;
+export const MAX_CORRELATION_ID_BYTES = 128;
 /** Regions of shared memory registered at once: each holds a descriptor and a mapping, of which a process has few. */
 export const MAX_SHARED_MEMORY_REGIONS = 4096;
 /** Bytes of one region (`byte_size`): the length of a typed array on every Node that is supported. */
@@ -113,6 +113,15 @@ export const MAX_STORED_RESPONSES = 10_000;
 export const MAX_STORED_RESPONSE_BYTES: number = 128 * 1024 * 1024;
 /** Background responses that run at once: nobody waits for them, so nothing else bounds their number. */
 export const MAX_BACKGROUND_RESPONSES = 1024;
+
+// Model Context Protocol
+
+/** Bytes of a message: tools are for small tensors, and the SDK's own default. */
+export const MAX_MCP_BODY_BYTES: number = 4 * 1024 * 1024;
+/** Elements of one input, and of all outputs of a call: a language model reads them as text. */
+export const MAX_MCP_ELEMENTS = 16_384;
+/** Bytes of all texts of a call's outputs. */
+export const MAX_MCP_TEXT_BYTES: number = 1024 * 1024;
 
 // Chat templates
 

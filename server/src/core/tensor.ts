@@ -14,6 +14,9 @@ export interface Tensor {
   readonly data: Uint8Array;
 }
 
+/** Datatype of a tensor whose client named none that there is; the validation of the request refuses it before anything reads it. */
+export const INVALID_DATATYPE = "<invalid>" as Datatype;
+
 /** Number of elements of a shape without -1. @throws ServerError when the product exceeds the safe integers */
 export function elementCount(shape: readonly number[]): number {
   let count = 1;

@@ -5,6 +5,7 @@
 import { elementSize } from "@nereid/wire";
 import { expectBytesElements } from "./bytes-tensor.ts";
 import type { InferRequest } from "./infer-request.ts";
+import { MAX_CORRELATION_ID_BYTES } from "./limits.ts";
 import type { ExpectedInput, ModelSignature } from "./model-signature.ts";
 import { invalidArgument, ServerError } from "./server-error.ts";
 import { elementCount, type Tensor } from "./tensor.ts";
@@ -44,22 +45,45 @@ export function validateRequest(request: InferRequest, signature: ModelSignature
   return { inputs: changed ?? inputs, batchSize };
 }
 
+/** Each byte of UTF-8 counts as a character, as in a string of C++. @throws ServerError for an id of a sequence that is too long */
+export function expectCorrelationId(id: string): void {
+  if (Buffer.byteLength(id) <= MAX_CORRELATION_ID_BYTES) return;
+  const text = `string correlation ID cannot be longer than ${MAX_CORRELATION_ID_BYTES} characters`;
+  throw new ServerError("unsupported", text);
+}
+
 /** Prefix of every refusal of the core. */
 export function requestPrefix(request: Pick<InferRequest, "id">): string {
   return `[request id: ${request.id === "" ? "<id_unknown>" : request.id}] `;
 }
 
-function expectNames(request: InferRequest, signature: ModelSignature): void {
+/** The names that a request gives, before the model is asked about them. */
+export interface RequestNames {
+  readonly id: string;
+  readonly inputs: readonly { readonly name: string }[];
+  readonly outputs: readonly string[];
+}
+
+/** @throws ServerError for a tensor that is named twice */
+export function expectDistinctNames(request: RequestNames): void {
   const { inputs, outputs } = request;
-  for (let i = 0; i < inputs.length; i += 1) {
-    const { name } = inputs[i] as Tensor;
+  for (let i = 1; i < inputs.length; i += 1) {
+    const { name } = inputs[i] as { readonly name: string };
     for (let j = 0; j < i; j += 1) {
-      if ((inputs[j] as Tensor).name === name) refuse(request, `input '${name}' already exists in request`);
+      if (inputs[j]?.name === name) refuse(request, `input '${name}' already exists in request`);
     }
   }
-  for (let i = 0; i < outputs.length; i += 1) {
+  for (let i = 1; i < outputs.length; i += 1) {
     const name = outputs[i] as string;
     if (outputs.indexOf(name) < i) refuse(request, `output '${name}' already exists in request`);
+  }
+}
+
+function expectNames(request: InferRequest, signature: ModelSignature): void {
+  expectDistinctNames(request);
+  const { inputs, outputs } = request;
+  for (let i = 0; i < outputs.length; i += 1) {
+    const name = outputs[i] as string;
     if (!signature.outputs.has(name)) {
       throw invalidArgument(`unexpected inference output '${name}' for model '${signature.modelName}'`);
     }
@@ -177,6 +201,6 @@ function reshapedShape(
   return skip === 1 ? [shape[0] as number, ...inner] : inner;
 }
 
-function refuse(request: InferRequest, message: string): never {
+function refuse(request: Pick<InferRequest, "id">, message: string): never {
   throw invalidArgument(requestPrefix(request) + message);
 }

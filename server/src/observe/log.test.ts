@@ -15,7 +15,7 @@ function capture(settings = DEFAULT_LOG_SETTINGS): { log: ServerLog; out: string
 test("info() writes Triton's default line to stdout", () => {
   const { log, out, err } = capture();
   log.info("model_lifecycle", "loading: m:1");
-  assert.match(out[0] ?? "", /^I\d{4} \d\d:\d\d:\d\d\.\d{6} \d+ model_lifecycle\] "loading: m:1"\n$/);
+  assert.match(out[0] ?? "", /^I\d{4} \d\d:\d\d:\d\d\.\d{6} \d+ model_lifecycle\.cc:1\] "loading: m:1"\n$/);
   assert.deepEqual(err, []);
 });
 
@@ -36,7 +36,7 @@ test("update() switches levels and format at run time but never the file", () =>
   log.verbose(2, "a", "x");
   log.verbose(3, "a", "hidden");
   assert.equal(out.length, 1);
-  assert.match(out[0] ?? "", /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ I \d+ a\] "x"\n$/);
+  assert.match(out[0] ?? "", /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ I \d+ a\.cc:1\] "x"\n$/);
   log.update({ log_info: false });
   log.info("a", "hidden");
   assert.equal(out.length, 1);

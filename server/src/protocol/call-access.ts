@@ -59,6 +59,16 @@ export class CallAccess implements TokenMeter, TokenCounter {
     this.#gate.expectModel(this.#account, model);
   }
 
+  /** `shown`: the model as the caller named it. @throws AccessRefusal forbidden */
+  expectModel(model: string, shown: string): void {
+    this.#gate.expectModel(this.#account, model, shown);
+  }
+
+  /** Whether the key's list of models has this one: lists show it no other. */
+  mayUse(model: string): boolean {
+    return this.#gate.mayUse(this.#account, model);
+  }
+
   /** Before a request of the model begins. @throws AccessRefusal */
   admit(model: string): void {
     if (this.#admission !== undefined) this.#gate.expectModel(this.#account, model);
@@ -112,4 +122,12 @@ export function refusalHeaders(thrown: unknown): readonly string[] {
   if (!(thrown instanceof AccessRefusal)) return [];
   if (thrown.reason === "unauthenticated") return ["www-authenticate", "Bearer"];
   return thrown.retryAfterMs === undefined ? [] : ["retry-after", retryAfter(thrown.retryAfterMs)];
+}
+
+/** Rows of a list of models: those that the caller's key may use. */
+export function ownRows<Row extends { readonly name: string }>(
+  rows: readonly Row[],
+  access: CallAccess | undefined,
+): readonly Row[] {
+  return access === undefined ? rows : rows.filter(({ name }) => access.mayUse(name));
 }

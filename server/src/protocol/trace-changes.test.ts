@@ -9,6 +9,7 @@ function written(fields: Written): WrittenTraceSettings {
   const map = new Map(Object.entries(fields));
   return {
     has: (name) => map.has(name),
+    beforeCount: "",
     list: (name) => map.get(name) as readonly string[] | null | undefined,
     text: (name) => map.get(name) as string | null | undefined,
   };

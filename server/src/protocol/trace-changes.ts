@@ -12,6 +12,8 @@ export interface WrittenTraceSettings {
   list(name: string): readonly string[] | null | undefined;
   /** @throws ServerError when it is no single text */
   text(name: string): string | null | undefined;
+  /** In front of a refused count: Triton's two front ends differ. */
+  readonly beforeCount: "" | " ";
 }
 
 const MAX_INT32 = 2 ** 31 - 1;
@@ -75,7 +77,7 @@ function readCount(written: WrittenTraceSettings): number | null | undefined {
   if (text === undefined || text === null) return text;
   const count = parseInt32("trace_count", text, `[ -1, ${MAX_INT32} ]`);
   if (count >= -1) return count;
-  throw invalidArgument(`Unable to parse 'trace_count'. Expecting value >= -1, got:${text}`);
+  throw invalidArgument(`Unable to parse 'trace_count'. Expecting value >= -1, got:${written.beforeCount}${text}`);
 }
 
 /** The number that the text begins with, as upstream reads it. */

@@ -1,8 +1,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { setImmediate } from "node:timers/promises";
 import { createTestRepository, identityConfig } from "../../../tests/fakes/model-repository.ts";
 import { collect, fakeRequest, int32, int32Values } from "../../../tests/fakes/requests.ts";
 import type { Backend } from "../backend/backend.ts";
+import { createIdentityBackend } from "../backend/testing/identity.ts";
 import { ServerError } from "../core/server-error.ts";
 import type { ModelRegistry } from "./registry.ts";
 
@@ -102,6 +104,35 @@ test("load() brings a changed model up beside the old one and ends what the old 
   assert.equal((await accepted).length, 1);
 });
 
+test("close() also ends what is being loaded, and refuses what waits behind it", async () => {
+  const identity = createIdentityBackend();
+  const seen: string[] = [];
+  let goOn = (): void => undefined;
+  const isLoading = new Promise<void>((resolve) => {
+    goOn = resolve;
+  });
+  const slow: Backend = {
+    ...identity,
+    name: "slow",
+    async load(source) {
+      seen.push("load");
+      await isLoading;
+      const model = await identity.load(source);
+      const close = async (): Promise<void> => void seen.push("close");
+      return { createInstance: (spec) => model.createInstance(spec), close };
+    },
+  };
+  const files = { "m/config.pbtxt": identityConfig().replace('"identity"', '"slow"'), "m/1/.keep": "" };
+  await using repository = createTestRepository(files, [slow]);
+  const [load, next] = [repository.manager.load("m", {}), repository.manager.load("m", {})];
+  const refused = assert.rejects(next, { code: "unavailable", message: "Server exiting" });
+  while (seen.length === 0) await setImmediate();
+  const closed = repository.manager.close();
+  goOn();
+  await Promise.all([load, closed, refused]);
+  assert.deepEqual(seen, ["load", "close"]);
+});
+
 test("load() does nothing when no file has changed", async () => {
   await using repository = createTestRepository({ "m/config.pbtxt": identityConfig(), "m/1/.keep": "" });
   await repository.manager.load("m", {});
@@ -122,10 +153,12 @@ test("load() leaves the old version serving when the new one fails", async () =>
   });
   assert.deepEqual(await ask(registry, "m"), [4, 5]);
   repository.write("m/config.pbtxt", "bogus");
-  await assert.rejects(manager.load("m", {}), {
-    code: "internal",
-    message: "failed to load 'm', failed to poll from model repository",
-  });
+  for (const options of [{}, { config: "{" }]) {
+    await assert.rejects(manager.load("m", options), {
+      code: "internal",
+      message: "failed to load 'm', failed to poll from model repository",
+    });
+  }
   assert.deepEqual(await ask(registry, "m"), [4, 5]);
 });
 

@@ -34,6 +34,7 @@ export class ModelManager {
   readonly #ending: DrainingVersions;
   readonly #versions: VersionLoader;
   readonly #callers = new EnsembleCallers();
+  #isClosing = false;
 
   constructor(options: ModelManagerOptions) {
     this.#options = options;
@@ -77,6 +78,7 @@ export class ModelManager {
 
   async #loadKey(key: string, options: LoadOptions, isFollowed: boolean): Promise<void> {
     await this.#locks.run([key], async () => {
+      if (this.#isClosing) throw new ServerError("unavailable", "Server exiting");
       const files = await this.#sources.filesFor(key, options);
       try {
         const poll = (): PolledModel => this.#sources.poll(key, files, options.config);
@@ -141,13 +143,17 @@ export class ModelManager {
     return [...this.#records.keys()];
   }
 
-  /** Unloads everything, callers before callees, and waits for it. */
+  /** Unloads everything, callers before callees, and waits for it; also what is being loaded, which no request may wait for any more. */
   async close(): Promise<void> {
+    this.#isClosing = true;
     const needs = (key: string): readonly string[] => this.#records.get(key)?.polled.stepKeys ?? [];
-    for (const wave of [...loadWaves([...this.#records.keys()], needs).waves].reverse()) {
-      for (const key of wave) this.#retire(key);
-      await this.#ending.settled();
-    }
+    do {
+      for (const wave of [...loadWaves([...this.#records.keys()], needs).waves].reverse()) {
+        for (const key of wave) this.#retire(key);
+        await this.#ending.settled();
+      }
+      await this.#locks.idle();
+    } while (this.#records.size > 0);
     await this.#ending.settled();
     await this.#sources.close();
   }
@@ -277,7 +283,7 @@ export class ModelManager {
 
   /** After loads: updates the ensembles that call these models, directly or indirectly. */
   async #followChanges(): Promise<void> {
-    for (;;) {
+    while (!this.#isClosing) {
       const concerned = this.#callers.takeConcerned(this.#records);
       if (concerned.length === 0) return;
       for (const caller of concerned) await this.#locks.run([caller], () => this.#follow(caller));

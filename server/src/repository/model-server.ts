@@ -12,10 +12,11 @@ import type {
 } from "../core/model-server.ts";
 import type { TraceChanges, TraceSettings, Tracing } from "../core/request-trace.ts";
 import { invalidArgument, ServerError } from "../core/server-error.ts";
+import { canonicalVersion } from "../core/version-text.ts";
 import type { ServerLog } from "../observe/log.ts";
 import type { ModelManager } from "./model-manager.ts";
 import type { ModelVersion } from "./model-version.ts";
-import { type ModelRegistry, parseVersion } from "./registry.ts";
+import type { ModelRegistry } from "./registry.ts";
 
 /** Extension names in the order in which Triton prints them. */
 const EXTENSIONS: readonly string[] = [
@@ -74,9 +75,9 @@ export class RepositoryServer implements ModelServer {
   }
 
   async modelReady(name: string, version: string): Promise<boolean> {
-    if (version !== "") parseVersion(version); // a malformed version is an error, not "not ready"
+    const wanted = canonicalVersion(version); // a malformed version is an error, not "not ready"
     const ready = this.#readyIfAny(name);
-    const served = ready.filter((model) => version === "" || model.version === String(Number(version)));
+    const served = ready.filter((model) => wanted === "" || model.version === wanted);
     const model = served.at(-1);
     if (this.state !== "running" || model?.isHealthy() !== true) return false;
     try {
@@ -112,12 +113,13 @@ export class RepositoryServer implements ModelServer {
 
   statistics(name: string, version: string): readonly ModelStatistics[] {
     const { registry } = this.#options;
+    const number = canonicalVersion(version);
     const served = name === "" ? [...registry.allReady()] : registry.readyByName(name);
     if (name !== "" && served.length === 0) {
       throw invalidArgument(`requested model '${name}' is not available`);
     }
-    const wanted = version === "" ? served : served.filter((model) => model.version === String(parseVersion(version)));
-    if (version !== "" && wanted.length === 0) {
+    const wanted = number === "" ? served : served.filter((model) => model.version === number);
+    if (number !== "" && wanted.length === 0) {
       throw invalidArgument(`requested model version is not available for model '${name}'`);
     }
     return wanted.map((model) => model.statistics.snapshot(model.name, model.version));

@@ -14,6 +14,11 @@ export class NamedLocks {
     }
   }
 
+  /** Resolves when nobody holds or waits for a lock. */
+  async idle(): Promise<void> {
+    while (this.#tails.size > 0) await Promise.all(this.#tails.values());
+  }
+
   async #acquire(name: string): Promise<() => void> {
     const before = this.#tails.get(name) ?? Promise.resolve();
     let release = (): void => undefined;

@@ -1,6 +1,7 @@
 /** The registry of model versions and their states. Answers lookups; loads nothing. */
 import type { ModelIndexEntry } from "../core/model-server.ts";
-import { invalidArgument, ServerError } from "../core/server-error.ts";
+import { ServerError } from "../core/server-error.ts";
+import { canonicalVersion } from "../core/version-text.ts";
 import { ambiguousName, modelKey, nameOfKey } from "./model-key.ts";
 import type { ModelVersion } from "./model-version.ts";
 
@@ -100,18 +101,18 @@ export class ModelRegistry {
 
   /** As `lookUp`, for a caller that knows the repository. */
   lookUpKey(key: string, versionText: string): ModelVersion {
+    const version = canonicalVersion(versionText);
     const versions = this.#models.get(key);
     const where = `Request for unknown model: '${nameOfKey(key)}'`;
     if (versions === undefined) {
       throw new ServerError(this.#isNamespacing ? "invalid_argument" : "not_found", `${where} is not found`);
     }
-    if (versionText === "") {
+    if (version === "") {
       const latest = this.#latest(versions);
       if (latest === undefined) throw new ServerError("not_found", `${where} has no available versions`);
       return latest;
     }
-    const version = parseVersion(versionText);
-    const entry = versions.get(version);
+    const entry = versions.get(Number(version));
     if (entry === undefined) throw new ServerError("not_found", `${where} version ${version} is not found`);
     if (entry.served === undefined) {
       throw new ServerError("unavailable", `${where} version ${version} is not at ready state`);
@@ -169,13 +170,3 @@ export class ModelRegistry {
 
 /** The reason of a version that a user unloaded. */
 export const UNLOADED = "unloaded";
-
-const MAX_INT64 = 2n ** 63n - 1n;
-
-/** @throws ServerError invalid_argument when the text is no 64-bit integer */
-export function parseVersion(text: string): number {
-  if (/^[+-]?[0-9]+$/.test(text) && BigInt(text) <= MAX_INT64 && BigInt(text) >= -MAX_INT64) return Number(text);
-  throw invalidArgument(
-    `failed to get model version from specified version string '${text}' (details: stol), version should be an integral value > 0`,
-  );
-}

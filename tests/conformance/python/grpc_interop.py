@@ -138,8 +138,9 @@ def check_special_status_message():
 def check_strict_errors():
     """grpcio: an error as the status of a stream, and as its message"""
     with stub() as server:
-        strict = server.ModelStreamInfer(iter([echo("nope", [1])]), timeout=WAIT_S, metadata=[("triton_grpc_error", "true")])
-        assert code_of(lambda: list(strict)) == grpc.StatusCode.NOT_FOUND
+        failing = infer("late", [("INPUT0", "INT32", np.ones((1, 1), dtype=np.int32))])
+        strict = server.ModelStreamInfer(iter([failing]), timeout=WAIT_S, metadata=[("triton_grpc_error", "true")])
+        assert code_of(lambda: list(strict)) == grpc.StatusCode.UNAVAILABLE
         (answer,) = server.ModelStreamInfer(iter([echo("nope", [1])]), timeout=WAIT_S)
         assert "'nope' is not found" in answer.error_message
 

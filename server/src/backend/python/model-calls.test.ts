@@ -78,7 +78,10 @@ def execute(self, requests):
     { models },
   );
   const request = await runOne(instance, new TestRequest());
-  assert.equal(textOf(request.responses[0]?.outputs[0]), "True Request for unknown model: 'x' is not found");
+  assert.equal(
+    textOf(request.responses[0]?.outputs[0]),
+    "True Model x - Error when running inference: Failed for execute the inference request. Model 'x' is not ready.",
+  );
 });
 
 test("`async_exec()` runs calls at the same time when they are gathered", options, async (t) => {

@@ -32,7 +32,7 @@ export class ModelCalls {
       if (call.decoupled) await this.#forward(request, call.callId, sink);
       else sink.send(encodeCallResponse(call.callId, true, await this.#single(request), sink.blocks));
     } catch (thrown) {
-      const response: StubResponse = { error: ServerError.from(thrown), outputs: [], parameters: new Map() };
+      const response: StubResponse = { error: callError(thrown, call.modelName), outputs: [], parameters: new Map() };
       sink.send(encodeCallResponse(call.callId, true, response));
     } finally {
       this.#running.delete(call.callId);
@@ -66,6 +66,15 @@ export class ModelCalls {
     }
     sink.send(encodeCallResponse(callId, true, undefined));
   }
+}
+
+/** In Triton's words: a request that never reached its model is told apart from a failure of the model. */
+function callError(thrown: unknown, model: string): ServerError {
+  const error = ServerError.from(thrown);
+  if (error.reason === "BACKEND" || error.code === "cancelled") return error;
+  const isAbsent = error.message.startsWith("Request for unknown model:");
+  const text = isAbsent ? `Failed for execute the inference request. Model '${model}' is not ready.` : error.message;
+  return new ServerError(error.code, `Model ${model} - Error when running inference: ${text}`, { cause: error });
 }
 
 function requestOf(call: CallMessage, signal: AbortSignal, trace: RequestTrace | undefined): InferRequest {

@@ -16,6 +16,7 @@ import type {
 import type { TraceSettings } from "../../core/request-trace.ts";
 import { ServerError } from "../../core/server-error.ts";
 import type { Tensor } from "../../core/tensor.ts";
+import { canonicalVersion } from "../../core/version-text.ts";
 
 type Run = (request: InferRequest) => AsyncIterable<InferResponse>;
 
@@ -77,7 +78,7 @@ export class FakeModelServer implements ModelServer {
   }
 
   async modelReady(name: string, version: string): Promise<boolean> {
-    return this.#models.has(name) && (version === "" || version === "1");
+    return ["", "1"].includes(canonicalVersion(version)) && this.#models.has(name);
   }
 
   modelMetadata(name: string, version: string): ModelMetadata {

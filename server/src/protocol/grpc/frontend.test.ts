@@ -124,12 +124,6 @@ const refusals: [what: string, request: object, code: number, message: string][]
     "unexpected explicit tensor data for input tensor 'INPUT0' for model 'simple', binary data was already supplied.",
   ],
   [
-    "a datatype that is none",
-    { ...withInput({ datatype: "INT7", shape: [2] }), raw_input_contents: oneRaw },
-    status.INVALID_ARGUMENT,
-    "[request id: <id_unknown>] inference input 'INPUT0' data-type is '<invalid>', but model 'simple' expects 'INT32'",
-  ],
-  [
     "a shared memory region",
     withInput({
       datatype: "INT32",

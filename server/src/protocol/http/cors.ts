@@ -27,6 +27,7 @@ const EXPOSED: string = [
   ),
   "inference-header-content-length",
   "endpoint-load-metrics",
+  "mcp-session-id",
 ].join(", ");
 
 export class Cors {

@@ -98,6 +98,7 @@ before(async () => {
   const identity: Run = (request, respond) => respond(request.inputs, true);
   fake.add("floats", [{ name: "X", datatype: "FP32", shape: [-1] }], identity);
   fake.add("bytes", [{ name: "X", datatype: "BYTES", shape: [-1] }], identity);
+  fake.add("word", [{ name: "X", datatype: "BYTES", shape: [1] }], identity);
   fake.add("halves", [{ name: "X", datatype: "FP16", shape: [-1] }], identity);
   fake.add("refuses", [], () => {
     throw new ServerError("invalid_argument", "refused");
@@ -170,7 +171,7 @@ test("a raw body becomes the one input, and its answer is binary", async () => {
   const raw = { "Inference-Header-Content-Length": "0" };
   const { headers, body } = await ask("/v2/models/floats/infer", Buffer.from(Float32Array.of(1, 2, 3).buffer), raw);
   assert.match(body.subarray(0, Number(headers.get("inference-header-content-length"))).toString(), /"shape":\[3\]/);
-  const text = await ask("/v2/models/bytes/infer", "hello", raw);
+  const text = await ask("/v2/models/word/infer", "hello", raw);
   assert.ok(text.body.toString("latin1").endsWith('"binary_data_size":9}}]}\u0005\0\0\0hello'));
 });
 

@@ -2,6 +2,7 @@
  * One request as handlers see it (RFC 9110, 3.4): Node's HTTP behind a small interface, so that handlers run without a
  * socket.
  */
+import type { Cancellation } from "../../core/cancellation.ts";
 import type { RequestTrace, TraceHeaders } from "../../core/request-trace.ts";
 import type { CallAccess } from "../call-access.ts";
 import type { ContentType } from "./http-reply.ts";
@@ -38,6 +39,8 @@ export interface HttpCall extends TraceHeaders {
   readonly signal: AbortSignal;
   /** Whether `signal` is aborted; does not make it. */
   readonly isCancelled: boolean;
+  /** The same as `signal`, at less cost; absent: there is the signal alone. */
+  readonly cancellation?: Cancellation | undefined;
   /** By lower-case name. */
   header(name: string): string | undefined;
   /**

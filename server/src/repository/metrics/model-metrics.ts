@@ -96,7 +96,8 @@ export function modelMetricFamilies(registry: ModelRegistry): MetricFamily[] {
     *collect(): Generator<MetricSample> {
       for (const model of registry.allReady()) {
         for (const reason of REASONS) {
-          yield { labels: { ...labelsOf(model), reason }, value: model.statistics.failures[reason] };
+          const labels = Object.entries({ ...labelsOf(model), reason }).sort(byName);
+          yield { labels: Object.fromEntries(labels), value: model.statistics.failures[reason] };
         }
       }
     },
@@ -109,4 +110,9 @@ export function labelsOf(model: ModelVersion): Record<string, string> {
   const tags = Object.entries(model.config.metric_tags).map(([key, value]) => [`_${key}`, value] as const);
   const namespace = model.namespace === "" ? {} : { namespace: model.namespace };
   return { ...Object.fromEntries(tags), model: model.name, ...namespace, version: model.version };
+}
+
+/** As Triton orders labels. */
+function byName([a]: readonly [string, string], [b]: readonly [string, string]): number {
+  return a < b ? -1 : 1;
 }

@@ -163,7 +163,6 @@ export class ModelSources {
       "model_repository",
       `Poll failed for model directory '${modelKeyText(key)}': ${error.message}`,
     );
-    if (error.message.startsWith("Invalid config override")) return error;
     return new ServerError("internal", `failed to load '${nameOfKey(key)}', failed to poll from model repository`);
   }
 

@@ -1,8 +1,8 @@
 /** Validates sequence flags of a request. Source: Triton's sequence extension; the error texts are Triton's. Pure. */
+
 import type { InferRequest } from "../../core/infer-request.ts";
-import { MAX_CORRELATION_ID_LENGTH } from "../../core/limits.ts";
 import { invalidArgument, ServerError } from "../../core/server-error.ts";
-import { requestPrefix } from "../../core/validate-request.ts";
+import { expectCorrelationId, requestPrefix } from "../../core/validate-request.ts";
 import type { CorrelationControl } from "./controls.ts";
 
 /** @throws ServerError with the first rule broken */
@@ -14,10 +14,7 @@ export function checkSequenceRequest(
   needsId = true,
 ): void {
   const { id } = request.sequence;
-  if (typeof id === "string" && id.length > MAX_CORRELATION_ID_LENGTH) {
-    const text = `string correlation ID cannot be longer than ${MAX_CORRELATION_ID_LENGTH} characters`;
-    throw new ServerError("unsupported", text);
-  }
+  if (typeof id === "string") expectCorrelationId(id);
   const isNone = id === "" || id === 0n;
   if (!isNone && correlation !== undefined) checkType(request, id, modelName, correlation);
   if (batchSize !== 1) {

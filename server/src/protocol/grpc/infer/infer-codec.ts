@@ -28,6 +28,7 @@ import type { RequestTrace } from "../../../core/request-trace.ts";
 import { ResponsePattern } from "../../../core/response-pattern.ts";
 import { invalidArgument, type ServerError } from "../../../core/server-error.ts";
 import type { Tensor } from "../../../core/tensor.ts";
+import { expectDistinctNames } from "../../../core/validate-request.ts";
 import type { CallAccess } from "../../call-access.ts";
 import { classify } from "../../classification.ts";
 import { type RequestMemory, writeOutput } from "../../request-memory.ts";
@@ -167,6 +168,8 @@ function writeFields(writer: GatherWriter, fields: readonly (Uint8Array | number
 /** @throws ServerError for what the protocol refuses; the model's own rules are checked behind `infer` */
 export function prepareInfer(message: InferRequestMessage, model: ServedModel, context: InferContext): PreparedInfer {
   const parameters = readRequestParameters(message.parameters);
+  const outputs = outputNames(message.outputs);
+  expectDistinctNames({ id: message.id, inputs: message.inputs, outputs });
   const custom = withForwardedMetadata(parameters.custom, context.metadata, context.forwardPattern);
   const { cancellation, access, memory, trace } = context;
   const inputs = readInputs(message, model, memory);
@@ -176,7 +179,7 @@ export function prepareInfer(message: InferRequestMessage, model: ServedModel, c
     modelVersion: message.modelVersion,
     id: message.id,
     inputs,
-    outputs: outputNames(message.outputs),
+    outputs,
     parameters: custom,
     sequence: parameters.sequence,
     priority: access?.priority ?? parameters.priority,

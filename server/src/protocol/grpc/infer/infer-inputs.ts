@@ -2,15 +2,13 @@
  * Input tensors of an inference request: finds the data of each, raw_input_contents or typed contents (KServe V2, gRPC,
  * "Tensor Data"). The model version checks shapes and sizes.
  */
-import { contentsAs, type Datatype, type InferInputMessage, type InferRequestMessage, isDatatype } from "@nereid/wire";
+import { contentsAs, type InferInputMessage, type InferRequestMessage, isDatatype } from "@nereid/wire";
 import type { ServedModel } from "../../../core/model-server.ts";
 import { invalidArgument } from "../../../core/server-error.ts";
-import type { Tensor } from "../../../core/tensor.ts";
+import { INVALID_DATATYPE, type Tensor } from "../../../core/tensor.ts";
 import type { RequestMemory } from "../../request-memory.ts";
 import { readRegionPart } from "./region-part.ts";
 
-/** How an unknown datatype is called in messages. */
-const INVALID_DATATYPE = "<invalid>";
 const NO_DATA: Uint8Array = new Uint8Array(0);
 
 /** @throws ServerError for the first input without usable data */
@@ -34,7 +32,12 @@ export function readInputs(message: InferRequestMessage, model: ServedModel, mem
         `unable to find data for input tensor '${input.name}' for model '${model.name}' in request.`,
       );
     }
-    tensors.push({ name: input.name, datatype: expectDatatype(input, message.id, model), shape: input.shape, data });
+    tensors.push({
+      name: input.name,
+      datatype: isDatatype(input.datatype) ? input.datatype : INVALID_DATATYPE,
+      shape: input.shape,
+      data,
+    });
   }
   return tensors;
 }
@@ -68,12 +71,4 @@ function typedData(input: InferInputMessage, model: string): Uint8Array {
     data = converted;
   }
   return data;
-}
-
-function expectDatatype(input: InferInputMessage, id: string, model: ServedModel): Datatype {
-  if (isDatatype(input.datatype)) return input.datatype;
-  const expected = model.inputs.get(input.name)?.datatype ?? INVALID_DATATYPE;
-  throw invalidArgument(
-    `[request id: ${id === "" ? "<id_unknown>" : id}] inference input '${input.name}' data-type is '${INVALID_DATATYPE}', but model '${model.name}' expects '${expected}'`,
-  );
 }

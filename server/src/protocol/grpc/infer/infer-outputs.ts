@@ -44,7 +44,7 @@ function readClassification(output: RequestedOutputMessage): number | undefined 
   const parameter = output.parameters.get("classification");
   if (parameter === undefined) return undefined;
   if (parameter.kind !== "int64") {
-    throw invalidArgument("invalid value type for 'classification' parameter, expected int64_param.");
+    throw invalidArgument("invalid value type for 'classification' parameter, expected int64_param");
   }
   if (parameter.value <= 0) throw invalidArgument("invalid value for 'classification' parameter, expected >= 0");
   return Number(parameter.value);

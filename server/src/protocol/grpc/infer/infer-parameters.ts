@@ -4,8 +4,8 @@
  */
 import type { InferParameter, InferParameters } from "@nereid/wire";
 import { NO_PARAMETERS, NO_SEQUENCE, type ParameterValue, type SequenceInfo } from "../../../core/infer-request.ts";
-import { MAX_CORRELATION_ID_LENGTH } from "../../../core/limits.ts";
-import { invalidArgument, ServerError } from "../../../core/server-error.ts";
+import { invalidArgument, type ServerError } from "../../../core/server-error.ts";
+import { expectCorrelationId } from "../../../core/validate-request.ts";
 
 export interface RequestParameters {
   readonly sequence: SequenceInfo;
@@ -90,10 +90,7 @@ function readSequenceId(parameter: InferParameter | undefined): bigint | string 
   if (parameter === undefined) return 0n;
   if (parameter.kind === "int64") return BigInt.asUintN(64, BigInt(parameter.value));
   if (parameter.kind !== "string") throw wrongType("sequence_id", "int64_param or string_param");
-  if (parameter.value.length > MAX_CORRELATION_ID_LENGTH) {
-    const text = `string correlation ID cannot be longer than ${MAX_CORRELATION_ID_LENGTH} characters`;
-    throw new ServerError("unsupported", text);
-  }
+  expectCorrelationId(parameter.value);
   return parameter.value;
 }
 
@@ -109,7 +106,7 @@ function readPriority(parameter: InferParameter | undefined): number {
   if (parameter.kind !== "int64" && parameter.kind !== "uint64") {
     throw wrongType("priority", "int64_param or uint64_param");
   }
-  if (parameter.value < 0) throw invalidArgument("invalid value for 'priority' parameter, expected >= 0");
+  if (parameter.value < 0) throw invalidArgument("invalid value for 'priority', expected value >= 0.");
   return Number(parameter.value);
 }
 

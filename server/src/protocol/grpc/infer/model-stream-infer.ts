@@ -4,12 +4,14 @@
  * error is a message and does not end the stream, unless the client asks for that.
  */
 import type { InferRequestMessage } from "@nereid/wire";
+import { AccessRefusal } from "../../../access/access-refusal.ts";
 import { Cancellation } from "../../../core/cancellation.ts";
 import type { ServedModel } from "../../../core/model-server.ts";
 import type { RequestTrace } from "../../../core/request-trace.ts";
 import { forEachResponse } from "../../../core/response-stream.ts";
 import { ServerError } from "../../../core/server-error.ts";
 import type { CallAccess } from "../../call-access.ts";
+import { LoopTurn } from "../../loop-turn.ts";
 import { meteredModel } from "../../metered-infer.ts";
 import { RequestMemory } from "../../request-memory.ts";
 import { admitted, shownError } from "../key-check.ts";
@@ -26,7 +28,8 @@ const STRICT_ERRORS = "triton_grpc_error";
 type Send = (reply: OutgoingMessage) => Promise<void> | undefined;
 
 export function modelStreamInferMethod(parts: InferParts): StreamMethod {
-  return { kind: "stream", group: "inference", isInference: true, open: (call) => new InferStream(parts, call) };
+  const turn = new LoopTurn();
+  return { kind: "stream", group: "inference", isInference: true, open: (call) => new InferStream(parts, call, turn) };
 }
 
 /** A request of the stream on its way. */
@@ -37,17 +40,26 @@ interface RunningInfer {
   readonly trace: RequestTrace | undefined;
 }
 
+/** How far a request came. */
+interface TakenInfer {
+  infer: PreparedInfer | undefined;
+  startTurn: number;
+  isAnswered: boolean;
+}
+
 class InferStream implements StreamHandler {
   readonly #parts: InferParts;
   readonly #call: StreamCall;
   readonly #isStrict: boolean;
+  readonly #turn: LoopTurn;
   readonly #replies: OrderedReplies;
   /** One per request in flight: a shared signal would collect thousands of listeners. */
   readonly #running = new Set<Cancellation>();
   #isInputOver = false;
 
-  constructor(parts: InferParts, call: StreamCall) {
+  constructor(parts: InferParts, call: StreamCall, turn: LoopTurn) {
     this.#parts = parts;
+    this.#turn = turn;
     this.#call = call;
     this.#isStrict = call.metadata[STRICT_ERRORS] === "true";
     this.#replies = new OrderedReplies((message) => void call.send(message));
@@ -104,7 +116,7 @@ class InferStream implements StreamHandler {
 
   /** Never throws: what goes wrong becomes a message or the status of the call. */
   async #serve({ message, model, cancellation, trace }: RunningInfer, send: Send): Promise<void> {
-    let infer: PreparedInfer | undefined;
+    const taken: TakenInfer = { infer: undefined, startTurn: 0, isAnswered: false };
     const { forwardPattern, regions } = this.#parts;
     const memory = new RequestMemory(regions);
     try {
@@ -113,15 +125,20 @@ class InferStream implements StreamHandler {
       await admitted(access, message.modelName, () => {
         if (model instanceof ServerError) throw model;
         const { metadata } = this.#call;
-        infer = prepareInfer(message, model, { metadata, forwardPattern, cancellation, access, memory, trace });
-        return this.#relay(infer, access, send);
+        taken.infer = prepareInfer(message, model, { metadata, forwardPattern, cancellation, access, memory, trace });
+        taken.startTurn = this.#turn.now();
+        return this.#relay(taken.infer, access, (reply) => {
+          taken.isAnswered = true;
+          return send(reply);
+        });
       });
     } catch (thrown) {
       const error = shownError(thrown);
-      if (this.#isStrict) this.#call.fail(thrown);
+      const failed = this.#isFailure(error, taken) ? taken.infer : undefined;
+      if (this.#isStrict && (failed !== undefined || thrown instanceof AccessRefusal)) this.#call.fail(thrown);
       else {
         this.#call.report(thrown);
-        void send(this.#errorReply(error, message, infer));
+        void send(this.#errorReply(error, message, failed));
       }
     } finally {
       memory.release();
@@ -145,10 +162,15 @@ class InferStream implements StreamHandler {
     });
   }
 
-  /** A failure in the model names the request and ends it; an earlier refusal has only its id. */
-  #errorReply(error: ServerError, message: InferRequestMessage, infer: PreparedInfer | undefined): OutgoingMessage {
+  /** Whether the request was taken and failed later. The refusal of a request never ends a stream, strict or not; that of a key does. */
+  #isFailure(error: ServerError, { isAnswered, startTurn }: TakenInfer): boolean {
+    return isAnswered || error.reason === "BACKEND" || this.#turn.hasTurned(startTurn);
+  }
+
+  /** A failure names the request and ends it; a refusal has only its id. */
+  #errorReply(error: ServerError, message: InferRequestMessage, failed: PreparedInfer | undefined): OutgoingMessage {
     const { codec } = this.#parts;
-    if (infer === undefined || error.reason !== "BACKEND") return codec.encodeRefusal(error.message, message.id);
-    return codec.encodeFailure(error, infer, true);
+    if (failed === undefined) return codec.encodeRefusal(error.message, message.id);
+    return codec.encodeFailure(error, failed, true);
   }
 }

@@ -3,9 +3,9 @@
  * statistics extension).
  */
 import type { ModelServer } from "../../../core/model-server.ts";
+import { ownRows } from "../../call-access.ts";
 import { expectRunning } from "../expect-running.ts";
 import type { MessageTypes } from "../messages.ts";
-import { normalizeModelVersion } from "../model-version.ts";
 import { type MethodEntry, unaryEntry } from "./unary.ts";
 
 interface ModelRequest {
@@ -25,7 +25,7 @@ export function describeEntries(server: ModelServer, types: MessageTypes): reado
     }),
     unaryEntry<ModelRequest>(types, "ModelReady", "health", async ({ name, version }) => {
       expectRunning(server);
-      return { ready: await server.modelReady(name, normalizeModelVersion(version)) };
+      return { ready: await server.modelReady(name, version) };
     }),
     unaryEntry(types, "ServerMetadata", "metadata", () => {
       return { name: server.name, version: server.version, extensions: server.extensions };
@@ -50,8 +50,8 @@ export function describeEntries(server: ModelServer, types: MessageTypes): reado
       types,
       "ModelStatistics",
       "statistics",
-      ({ name, version }) => {
-        return { model_stats: server.statistics(name, version) };
+      ({ name, version }, access) => {
+        return { model_stats: ownRows(server.statistics(name, version), access) };
       },
       modelOf,
     ),

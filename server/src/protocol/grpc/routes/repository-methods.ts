@@ -1,6 +1,8 @@
 /** RPCs that list, load and unload models (Triton's model repository extension). */
 import type { LoadOptions, ModelServer } from "../../../core/model-server.ts";
 import { invalidArgument, ServerError } from "../../../core/server-error.ts";
+import { ownRows } from "../../call-access.ts";
+import { overridePath } from "../../override-path.ts";
 import type { MessageTypes } from "../messages.ts";
 import { type MethodEntry, unaryEntry } from "./unary.ts";
 
@@ -19,10 +21,15 @@ interface ModelOperation {
 
 export function repositoryEntries(server: ModelServer, types: MessageTypes): readonly MethodEntry[] {
   return [
-    unaryEntry<{ repository_name: string; ready: boolean }>(types, "RepositoryIndex", "model-repository", (request) => {
-      expectNoRepository(request.repository_name);
-      return { models: server.index(request.ready) };
-    }),
+    unaryEntry<{ repository_name: string; ready: boolean }>(
+      types,
+      "RepositoryIndex",
+      "model-repository",
+      (request, access) => {
+        expectNoRepository(request.repository_name);
+        return { models: ownRows(server.index(request.ready), access) };
+      },
+    ),
     unaryEntry<ModelOperation>(
       types,
       "RepositoryModelLoad",
@@ -65,7 +72,7 @@ function loadOptions(parameters: Readonly<Record<string, RepositoryParameter>>):
       config = value.string_param;
     } else if (key.startsWith("file:")) {
       if (value.bytes_param === undefined) throw wrongType(key, "bytes_param");
-      files.set(key.slice("file:".length), value.bytes_param);
+      files.set(overridePath(key), value.bytes_param);
     } else {
       throw invalidArgument(`unrecognized load parameter '${key}'.`);
     }

@@ -11,6 +11,8 @@ interface SettingValue {
   readonly string_param?: string;
 }
 
+const MAX_INT32 = 2 ** 31 - 1;
+
 type Settings = Readonly<Record<string, SettingValue>>;
 
 export function settingsEntries(server: ModelServer, types: MessageTypes): readonly MethodEntry[] {
@@ -50,7 +52,8 @@ function flagChange(
 function levelChange(value: SettingValue | undefined): Partial<LogSettings> {
   if (value === undefined) return {};
   if (value.uint32_param === undefined) throw invalidArgument("expect int32 for 'log_verbose_level'");
-  return { log_verbose_level: value.uint32_param };
+  // Triton keeps it as a signed number, and takes a negative level as none.
+  return { log_verbose_level: value.uint32_param > MAX_INT32 ? 0 : value.uint32_param };
 }
 
 function formatChange(value: SettingValue | undefined): Partial<LogSettings> {

@@ -42,6 +42,7 @@ function writtenIn(settings: TraceSettingRequest["settings"]): WrittenTraceSetti
   };
   return {
     has: (name) => Object.hasOwn(settings, name),
+    beforeCount: " ",
     list: valuesOf,
     text(name) {
       const value = valuesOf(name);

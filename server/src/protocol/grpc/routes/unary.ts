@@ -1,8 +1,12 @@
 /** Makes a unary method from a function of request object to response object (gRPC over HTTP/2). */
 
 import type { RestrictedApi } from "../../../core/restricted-api.ts";
+import type { CallAccess } from "../../call-access.ts";
 import type { MessageTypes } from "../messages.ts";
 import type { GrpcMethod, UnaryMethod } from "./method.ts";
+
+/** `access`: the key of the caller; undefined: calls need none. */
+type Run<Request> = (request: Request, access: CallAccess | undefined) => object | Promise<object>;
 
 export type MethodEntry = readonly [path: string, method: GrpcMethod];
 
@@ -17,7 +21,7 @@ export function unaryEntry<Request>(
   types: MessageTypes,
   rpc: string,
   group: RestrictedApi,
-  run: (request: Request) => object | Promise<object>,
+  run: Run<Request>,
   modelOf?: (request: Request) => string,
 ): MethodEntry {
   const pair = types.pair<Request>(`inference.${rpc}Request`, `inference.${rpc}Response`);
@@ -27,7 +31,7 @@ export function unaryEntry<Request>(
 export function unaryMethod<Request>(
   group: RestrictedApi,
   pair: ReturnType<typeof MessageTypes.prototype.pair<Request>>,
-  run: (request: Request) => object | Promise<object>,
+  run: Run<Request>,
   modelOf?: (request: Request) => string,
 ): UnaryMethod {
   return {
@@ -37,7 +41,7 @@ export function unaryMethod<Request>(
     handle: async (message, { access }) => {
       const request = pair.decode(message);
       if (modelOf !== undefined) access?.expect(group, modelOf(request));
-      return pair.encode(await run(request));
+      return pair.encode(await run(request, access));
     },
   };
 }

@@ -1,7 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { OrderedReplies } from "../infer/ordered-replies.ts";
-import { normalizeModelVersion } from "../model-version.ts";
 import { DEFAULT_GRPC_KEEPALIVE } from "../options.ts";
 import { encodeGrpcMessage, GrpcError, statusTrailers } from "../status.ts";
 import { chooseEncoding } from "./compression.ts";
@@ -50,23 +49,6 @@ test("chooseEncoding() follows the level among what the client accepts", () => {
   ] as const;
   for (const [level, accept, encoding] of cases)
     assert.equal(chooseEncoding(level, accept), encoding, `${level} ${accept}`);
-});
-
-test("normalizeModelVersion() reads versions as strtol does", () => {
-  const good = [
-    ["", ""],
-    ["1", "1"],
-    ["1x", "1"],
-    [" +7", "7"],
-    ["007", "7"],
-  ] as const;
-  for (const [text, version] of good) assert.equal(normalizeModelVersion(text), version, text);
-  for (const text of ["x", " ", "99999999999999999999"]) {
-    assert.throws(() => normalizeModelVersion(text), { message: /details: stol/ }, text);
-  }
-  for (const text of ["0", "-1"]) {
-    assert.throws(() => normalizeModelVersion(text), { message: /^invalid model version specified/ }, text);
-  }
 });
 
 test("isPingTooEarly() tolerates fewer pings without calls", () => {

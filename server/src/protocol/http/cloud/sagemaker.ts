@@ -77,7 +77,7 @@ export class SagemakerApi implements ApiHandler {
       case "POST /invocations":
         return await this.#infer(call, this.#defaultModel());
       case "GET /models":
-        return this.#guard.refusal("model-repository", "", call) ?? this.#list();
+        return this.#guard.refusal("model-repository", "", call) ?? this.#list(call);
       case "POST /models":
         return this.#guard.refusal("model-repository", "", call) ?? (await this.#load(call));
       default:
@@ -106,8 +106,9 @@ export class SagemakerApi implements ApiHandler {
     return emptyReply(200, "application/json");
   }
 
-  #list(): Reply {
-    return jsonReply({ models: [...this.#models].map(([name, { url }]) => ({ modelName: name, modelUrl: url })) });
+  #list({ access }: HttpCall): Reply {
+    const own = [...this.#models].filter(([, { name }]) => access?.mayUse(name) !== false);
+    return jsonReply({ models: own.map(([name, { url }]) => ({ modelName: name, modelUrl: url })) });
   }
 
   async #load(call: HttpCall): Promise<Reply> {

@@ -3,9 +3,11 @@
  * input is that tensor, any other is a parameter. Each tensor is read directly in its datatype.
  */
 import {
+  elementSize,
   hasJsonForm,
   type JsonDatatype,
   type JsonReader,
+  type JsonShallow,
   type JsonTensor,
   type JsonTensorReader,
   readShallow,
@@ -14,20 +16,20 @@ import { NO_SEQUENCE, type ParameterValue } from "../../../core/infer-request.ts
 import type { ServedModel, TensorMetadata } from "../../../core/model-server.ts";
 import { invalidArgument, ServerError } from "../../../core/server-error.ts";
 import type { Tensor } from "../../../core/tensor.ts";
-import { expectJsonForm, tensorError } from "../infer/decode-infer.ts";
+import { requestPrefix } from "../../../core/validate-request.ts";
+import { expectElements, expectJsonForm, tensorError } from "../infer/decode-infer.ts";
 import { type DecodedInfer, JSON_FORM, NO_FORMS } from "../infer/http-infer-request.ts";
-import { accessError, expectString, jsonError, parameterValue } from "../json/json-access.ts";
+import { accessError, expectText, jsonError, parameterValue } from "../json/json-access.ts";
 
 const OPEN_ARRAY = 0x5b;
 const OPEN_OBJECT = 0x7b;
+const NESTED = "Converting keyword: 'parameters': ";
 
 export interface GenerateContext {
   readonly served: ServedModel;
   readonly reader: JsonReader;
   readonly tensors: JsonTensorReader;
   readonly maxInputBytes: number;
-  /** Bytes of the whole text. */
-  readonly requestBytes: number;
 }
 
 /**
@@ -37,9 +39,7 @@ export interface GenerateContext {
 export function* decodeGenerate(context: GenerateContext): Generator<undefined, DecodedInfer> {
   const { reader } = context;
   const request = new GenerateRequest(context);
-  const byte = reader.peek();
-  if (byte === 0) reader.fail("The document is empty.", 0);
-  if (byte === OPEN_OBJECT) yield* request.readRoot();
+  if (reader.peekRoot() === OPEN_OBJECT) yield* request.readRoot();
   else {
     yield* readShallow(reader);
     request.refuse(jsonError("attempt to get members for non-object"));
@@ -54,18 +54,22 @@ class GenerateRequest {
   readonly #parameters = new Map<string, ParameterValue>();
   #id = "";
   #numBytes = 0;
-  #error: ServerError | undefined;
+  /** Counts before every other, wherever the id is. */
+  #idError: ServerError | undefined;
+  /** Made at the end, where the id is known. */
+  #error: (() => ServerError) | undefined;
 
   constructor(context: GenerateContext) {
     this.#context = context;
   }
 
   refuse(error: ServerError): void {
-    this.#error ??= error;
+    this.#error ??= () => error;
   }
 
   finish(): DecodedInfer {
-    if (this.#error !== undefined) throw this.#error;
+    if (this.#idError !== undefined) throw this.#idError;
+    if (this.#error !== undefined) throw this.#error();
     return {
       id: this.#id,
       inputs: [...this.#inputs.values()],
@@ -85,7 +89,7 @@ class GenerateRequest {
     reader.open();
     for (let isFirst = true; reader.nextMember(isFirst); isFirst = false) {
       const name = reader.memberName();
-      if (seen.has(name)) yield* readShallow(reader);
+      if (seen.has(name)) yield* this.#again(name, "");
       else if (name === "parameters") yield* this.#nested();
       else yield* this.#member(name, "");
       seen.add(name);
@@ -108,8 +112,8 @@ class GenerateRequest {
     reader.open();
     for (let isFirst = true; reader.nextMember(isFirst); isFirst = false) {
       const name = reader.memberName();
-      if (seen.has(name)) yield* readShallow(reader);
-      else yield* this.#member(name, "Converting keyword: 'parameters': ");
+      if (seen.has(name)) yield* this.#again(name, NESTED);
+      else yield* this.#member(name, NESTED);
       seen.add(name);
       reader.countItem();
     }
@@ -122,21 +126,34 @@ class GenerateRequest {
       return;
     }
     const value = yield* readShallow(this.#context.reader);
-    this.#try(() => {
-      if (name === "id" && context === "") this.#id = expectString(value, "Unable to parse 'id': ");
-      this.#parameters.set(name, parameterValue(name, value));
-    }, context);
+    if (name === "id" && context === "") this.#readId(value);
+    this.#try(() => this.#parameters.set(name, parameterValue(name, value)), context);
+  }
+
+  #readId(value: JsonShallow): void {
+    try {
+      this.#id = expectText(value, "Unable to parse 'id': ");
+    } catch (error) {
+      this.#idError = ServerError.from(error);
+    }
+  }
+
+  /** A name that was there before: the first value counts, but an input cannot be given twice. */
+  *#again(name: string, context: string): Generator<undefined, void> {
+    yield* readShallow(this.#context.reader);
+    if (this.#inputs.has(name)) this.#refuseTwice(name, context);
+  }
+
+  #refuseTwice(name: string, context: string): void {
+    this.#error ??= () =>
+      invalidArgument(`${context}${requestPrefix({ id: this.#id })}input '${name}' already exists in request`);
   }
 
   *#tensor(input: TensorMetadata, context: string): Generator<undefined, void> {
-    const { datatype, name } = input;
-    if (!hasJsonForm(datatype)) {
-      yield* readShallow(this.#context.reader);
-      this.#try(() => expectJsonForm(datatype, name), context);
-      return;
-    }
-    const tensor = yield* this.#read(datatype);
-    this.#try(() => this.#add(input, tensor), context);
+    const { datatype } = input;
+    // Without a form in JSON the elements are counted all the same: a wrong shape is refused first.
+    const tensor = yield* this.#read(hasJsonForm(datatype) ? datatype : "FP32");
+    this.#try(() => this.#add(input, tensor, context), context);
   }
 
   *#read(datatype: JsonDatatype): Generator<undefined, JsonTensor> {
@@ -149,27 +166,29 @@ class GenerateRequest {
     return tensors.refused(datatype);
   }
 
-  #add(input: TensorMetadata, tensor: JsonTensor): void {
+  /** In Triton's order: strings, size, shape, other elements. */
+  #add(input: TensorMetadata, tensor: JsonTensor, context: string): void {
     const { name, datatype } = input;
-    if (tensor.error !== undefined) throw tensorError(datatype, tensor.error);
-    if (this.#inputs.has(name)) {
-      const id = this.#id === "" ? "<id_unknown>" : this.#id;
-      throw invalidArgument(`[request id: ${id}] input '${name}' already exists in request`);
+    const isText = datatype === "BYTES";
+    if (isText && tensor.error !== undefined) throw tensorError(datatype, tensor.error);
+    const numBytes = isText ? tensor.data.length : tensor.outerCount * elementSize(datatype);
+    this.#expectSize(name, numBytes);
+    const shape = numBytes === 0 ? [] : generateShape(input, tensor.outerCount);
+    if (numBytes > 0 && !isText) {
+      expectJsonForm(datatype, name);
+      expectElements(tensor, tensor.outerCount);
     }
-    if (tensor.count > tensor.outerCount && datatype !== "BYTES") {
-      throw jsonError("Unable to parse 'data': Shape does not match true shape of 'data' field");
-    }
-    this.#expectSize(name, tensor.data.length);
-    const shape = tensor.data.length === 0 ? [] : generateShape(input, tensor.outerCount);
-    this.#inputs.set(name, { name, datatype, shape, data: tensor.data });
+    if (this.#inputs.has(name)) this.#refuseTwice(name, context);
+    this.#inputs.set(name, { name, datatype, shape, data: numBytes === 0 ? new Uint8Array(0) : tensor.data });
   }
 
   #expectSize(name: string, numBytes: number): void {
-    const { maxInputBytes, requestBytes } = this.#context;
+    const { maxInputBytes } = this.#context;
+    const numBefore = this.#numBytes;
     this.#numBytes += numBytes;
     if (this.#numBytes <= maxInputBytes) return;
     throw invalidArgument(
-      `request size of ${requestBytes} bytes with input '${name}' of size ${numBytes} bytes exceeds the maximum allowed input size of ${maxInputBytes}. Use --http-max-input-size to increase the limit.`,
+      `request size of ${numBefore} bytes with input '${name}' of size ${numBytes} bytes exceeds the maximum allowed input size of ${maxInputBytes}. Use --http-max-input-size to increase the limit.`,
     );
   }
 

@@ -6,6 +6,7 @@ import type { InferResponse } from "../../../core/infer-response.ts";
 import type { ModelServer, ServedModel } from "../../../core/model-server.ts";
 import { invalidArgument, ServerError } from "../../../core/server-error.ts";
 import type { Tensor } from "../../../core/tensor.ts";
+import { LoopTurn } from "../../loop-turn.ts";
 import { meteredModel } from "../../metered-infer.ts";
 import type { HttpCall } from "../http-call.ts";
 import { bytesReply, emptyReply, errorReply, type HttpReply, type HttpStreamReply } from "../http-reply.ts";
@@ -15,7 +16,6 @@ import { type JsonInferCodec, MAX_BYTES_AT_ONCE } from "../infer/infer-codec.ts"
 import { JSON_LIMITS, jsonFailure } from "../json/json-access.ts";
 import { errorBody } from "../status.ts";
 import { startHttpTrace } from "../trace-calls.ts";
-import { LoopTurn } from "../transport/loop-turn.ts";
 import { runAtOnce, runInTurns } from "../transport/slices.ts";
 import { EventWriter } from "./event-writer.ts";
 import { Events, type Outcome, Outcomes } from "./generate-events.ts";
@@ -116,7 +116,6 @@ export class GenerateHandler {
       reader,
       tensors,
       maxInputBytes: this.#maxInputBytes,
-      requestBytes: bytes.length,
     };
     reader.reset(bytes);
     try {

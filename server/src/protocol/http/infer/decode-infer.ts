@@ -3,8 +3,11 @@
  * binary data extension). Checks the rules of the HTTP protocol; `ServedModel.infer` checks the tensors against the
  * model for every protocol.
  */
+
 import {
   type Datatype,
+  elementSize,
+  type FixedDatatype,
   hasJsonForm,
   isDatatype,
   type JsonInferInput,
@@ -12,23 +15,25 @@ import {
   type JsonInferRequest,
   type JsonParameters,
   type JsonShallow,
+  type JsonTensor,
 } from "@nereid/wire";
 import { NO_PARAMETERS, NO_SEQUENCE, type ParameterValue, type SequenceInfo } from "../../../core/infer-request.ts";
 import { invalidArgument, type ServerError } from "../../../core/server-error.ts";
-import { byteSize, type Tensor } from "../../../core/tensor.ts";
+import { INVALID_DATATYPE, type Tensor } from "../../../core/tensor.ts";
+import { expectCorrelationId, requestPrefix } from "../../../core/validate-request.ts";
 import type { RegionPart, RequestMemory } from "../../request-memory.ts";
 import {
   accessError,
   expectBoolean,
   expectMember,
-  expectString,
+  expectText,
   expectUnsigned,
   jsonError,
   parameterValue,
 } from "../json/json-access.ts";
 import { BINARY_FORM, type DecodedInfer, type HttpOutputForm, JSON_FORM, NO_FORMS } from "./http-infer-request.ts";
 
-const MAX_ELEMENTS = 2n ** 63n - 1n;
+const MAX_INT64 = 2n ** 63n - 1n;
 
 /** Context of decoding beside the JSON. */
 export interface DecodeContext {
@@ -44,10 +49,10 @@ export interface DecodeContext {
 
 /** @throws ServerError with the protocol's text for the first thing wrong, in its order: id, parameters, inputs, outputs */
 export function decodeInfer(json: JsonInferRequest, context: DecodeContext): DecodedInfer {
-  const id = json.id === undefined ? "" : expectString(json.id, "Unable to parse 'id': ");
+  const id = json.id === undefined ? "" : expectText(json.id, "Unable to parse 'id': ");
   const options = decodeParameters(json.parameters);
-  const inputs = decodeInputs(json.inputs, context);
-  const { outputs, forms } = decodeOutputs(json.outputs, context.memory);
+  const inputs = decodeInputs(json.inputs, id, context);
+  const { outputs, forms } = decodeOutputs(json.outputs, id, context.memory);
   const { parameters, sequence, priority, timeoutUs, defaultForm } = options;
   return { id, inputs, outputs, parameters, sequence, priority, timeoutUs, forms, defaultForm };
 }
@@ -106,7 +111,9 @@ function decodeParameter(options: MutableOptions, name: string, value: JsonShall
 
 function sequenceId(value: JsonShallow): bigint | string {
   if ((typeof value === "number" || typeof value === "bigint") && value >= 0) return BigInt(value);
-  return expectString(value, "Unable to parse 'sequence_id': ");
+  const text = expectText(value, "Unable to parse 'sequence_id': ");
+  expectCorrelationId(text);
+  return text;
 }
 
 function formOf(value: JsonShallow | undefined, name: string): HttpOutputForm {
@@ -120,13 +127,14 @@ function customParameter(name: string, value: JsonShallow): ParameterValue {
   );
 }
 
-function decodeInputs(json: JsonInferRequest["inputs"], context: DecodeContext): Tensor[] {
+function decodeInputs(json: JsonInferRequest["inputs"], id: string, context: DecodeContext): Tensor[] {
   const list = expectMember(json as JsonShallow | undefined, "inputs");
   if (!Array.isArray(list)) throw accessError("Unable to parse 'inputs': ", "non-array as array");
   const inputs: Tensor[] = [];
+  const names = new InputNames(id);
   let offset = 0;
   for (const input of list as readonly JsonInferInput[]) {
-    const tensor = decodeInput(input, context, offset);
+    const tensor = decodeInput(input, context, names, offset);
     inputs.push(tensor);
     if (isBinary(input)) offset += tensor.data.length;
   }
@@ -136,34 +144,40 @@ function decodeInputs(json: JsonInferRequest["inputs"], context: DecodeContext):
   return inputs;
 }
 
-function decodeInput(input: JsonInferInput, context: DecodeContext, offset: number): Tensor {
-  const name = expectString(expectMember(input.name, "name") as JsonShallow, "Unable to parse 'name': ");
-  const type = expectString(expectMember(input.datatype, "datatype") as JsonShallow, "Unable to parse 'datatype': ");
-  if (input.shape === undefined) expectMember(undefined, "shape");
-  if (typeof input.shape === "string") throw accessError("Unable to parse 'shape': ", input.shape);
-  const shape = input.shape ?? [];
-  if (!isDatatype(type)) throw invalidArgument(`invalid datatype for input ${name}`);
-  expectShape(name, shape);
+function decodeInput(input: JsonInferInput, context: DecodeContext, names: InputNames, offset: number): Tensor {
   const parameters = input.parameters instanceof Map ? input.parameters : undefined;
   expectOneSource(input.hasData, parameters);
-  if (input.hasData) return jsonTensor(input, { name, datatype: type, shape }, context);
-  if (parameters?.has("shared_memory_region")) {
-    return regionTensor({ name, datatype: type, shape }, regionPart(parameters), context);
+  const name = expectText(expectMember(input.name, "name"), "Unable to parse 'name': ");
+  const type = expectText(expectMember(input.datatype, "datatype"), "Unable to parse 'datatype': ");
+  if (input.shape === undefined) expectMember(undefined, "shape");
+  if (typeof input.shape === "string") throw accessError("Unable to parse 'shape': ", input.shape);
+  names.add(name);
+  // The core refuses a datatype that it does not know, unless the JSON reader did so first.
+  const head: TensorHead = { name, datatype: isDatatype(type) ? type : INVALID_DATATYPE, shape: input.shape ?? [] };
+  if (parameters?.has("binary_data_size")) {
+    const size = expectUnsigned(parameters.get("binary_data_size"), "Unable to parse 'binary_data_size': ");
+    return { ...head, data: takeBinary(name, Number(size), context, offset) };
   }
-  const size = expectUnsigned(parameters?.get("binary_data_size"), "Unable to parse 'binary_data_size': ");
-  return { name, datatype: type, shape, data: takeBinary(name, Number(size), context, offset) };
+  const part = regionPart(parameters);
+  return part === undefined ? jsonTensor(input, head, context) : regionTensor(head, part, context);
 }
 
-/** Dimensions beyond 2^53 are not exact here, but the product of such a shape is too large all the same. */
-function expectShape(name: string, shape: readonly number[]): void {
-  let count = 1;
-  for (const dim of shape) count *= dim;
-  if (Number.isSafeInteger(count)) return;
-  const text = `invalid shape for input '${name}': shape [${shape.join(",")}]`;
-  if (shape.some((dim) => dim > Number(MAX_ELEMENTS))) {
-    throw invalidArgument(`${text} contains one or more invalid dimensions`);
+/** Names of the inputs so far. */
+class InputNames {
+  readonly #id: string;
+  readonly #names = new Set<string>();
+
+  constructor(id: string) {
+    this.#id = id;
   }
-  throw invalidArgument(`${text} causes total element count to exceed maximum size of ${MAX_ELEMENTS}`);
+
+  /** @throws ServerError for a name that is there already */
+  add(name: string): void {
+    if (this.#names.has(name)) {
+      throw invalidArgument(`${requestPrefix({ id: this.#id })}input '${name}' already exists in request`);
+    }
+    this.#names.add(name);
+  }
 }
 
 function expectOneSource(hasData: boolean, parameters: ReadonlyMap<string, JsonShallow> | undefined): void {
@@ -180,15 +194,19 @@ function expectOneSource(hasData: boolean, parameters: ReadonlyMap<string, JsonS
   );
 }
 
-/** Without an offset the part begins with the region, without a size it is empty. */
-function regionPart(parameters: ReadonlyMap<string, JsonShallow>): RegionPart {
-  const number = (name: string): bigint =>
-    parameters.has(name) ? BigInt(expectUnsigned(parameters.get(name), `Unable to parse '${name}': `)) : 0n;
-  return {
-    region: expectString(parameters.get("shared_memory_region"), "Unable to parse 'shared_memory_region': "),
-    offset: number("shared_memory_offset"),
-    byteSize: number("shared_memory_byte_size"),
-  };
+/**
+ * Undefined for a tensor that is in no region. Without an offset the part begins with the region, without a size it is empty.
+ * Both numbers are read where there is no region, too.
+ */
+function regionPart(parameters: ReadonlyMap<string, JsonShallow> | undefined): RegionPart | undefined {
+  if (parameters === undefined) return undefined;
+  const name = parameters.get("shared_memory_region");
+  const region = name === undefined ? undefined : expectText(name, "Unable to parse 'shared_memory_region': ");
+  const number = (key: string): bigint =>
+    parameters.has(key) ? BigInt(expectUnsigned(parameters.get(key), `Unable to parse '${key}': `)) : 0n;
+  const offset = number("shared_memory_offset");
+  const byteSize = number("shared_memory_byte_size");
+  return region === undefined ? undefined : { region, offset, byteSize };
 }
 
 /** The client may write while the model reads. That must not move the borders of strings once they are checked. */
@@ -213,16 +231,70 @@ function takeBinary(name: string, size: number, context: DecodeContext, offset: 
 
 type TensorHead = Omit<Tensor, "data">;
 
+/** In Triton's order: the shape, the array, its size, its datatype, its elements. */
 function jsonTensor(input: JsonInferInput, head: TensorHead, context: DecodeContext): Tensor {
-  expectJsonForm(head.datatype, head.name);
-  const wanted = byteSize(head.datatype, head.shape);
-  if (wanted !== undefined) expectJsonSize(head.name, wanted, context.maxInputBytes);
-  const { tensor } = input;
-  if (tensor === undefined) throw accessError("Unable to parse 'data': ", "non-array as array");
-  if (tensor.error !== undefined) throw tensorError(head.datatype, tensor.error);
-  if (wanted === undefined) expectJsonSize(head.name, tensor.data.length, context.maxInputBytes);
-  else expectCount(tensor.count, head.shape);
-  return { name: head.name, datatype: head.datatype, shape: head.shape, data: tensor.data };
+  const { name, datatype, shape } = head;
+  const count = countElements(name, shape, input.exactShape);
+  if (count === 0n) return { ...head, data: NO_DATA };
+  const { tensor = NO_TENSOR } = input;
+  if (!input.isDataArray) throw accessError("Unable to parse 'data': ", "non-array as array");
+  if (datatype === INVALID_DATATYPE) throw invalidArgument(`invalid datatype for input ${name}`);
+  if (datatype === "BYTES") {
+    if (tensor.error !== undefined) throw tensorError(datatype, tensor.error);
+    expectJsonSize(name, BigInt(tensor.data.length), context.maxInputBytes);
+    return { ...head, data: tensor.data };
+  }
+  expectJsonSize(name, jsonBytes(name, count, datatype), context.maxInputBytes);
+  expectJsonForm(datatype, name);
+  return { ...head, data: expectElements(tensor, Number(count)).data };
+}
+
+const NO_DATA = new Uint8Array(0);
+const NO_TENSOR: JsonTensor = { data: NO_DATA, count: 0, outerCount: 0, error: undefined, errorAt: 0 };
+
+/** As Triton's GetElementCount: -1 for a shape with -1, 0 without dimensions. @throws ServerError */
+function countElements(name: string, shape: readonly number[], exact: readonly bigint[] | undefined): bigint {
+  if (exact !== undefined) return countExactly(name, exact);
+  let product = shape.length === 0 ? 0 : 1;
+  for (const dim of shape) product *= dim;
+  return Number.isSafeInteger(product) ? BigInt(product) : countExactly(name, shape.map(BigInt));
+}
+
+function countExactly(name: string, dims: readonly bigint[]): bigint {
+  let count = 1n;
+  for (const dim of dims) {
+    if (dim === 0n || dim === -1n) return dim;
+    if (dim < 0n) throw wrongShape(name, dims, "contains one or more invalid dimensions");
+    count *= dim;
+    if (count > MAX_INT64) {
+      throw wrongShape(name, dims, `causes total element count to exceed maximum size of ${MAX_INT64}`);
+    }
+  }
+  return count;
+}
+
+function wrongShape(name: string, dims: readonly bigint[], what: string): ServerError {
+  return invalidArgument(`invalid shape for input '${name}': shape [${dims.join(",")}] ${what}`);
+}
+
+/** Unsigned, so that a shape with -1 is beyond every limit. @throws ServerError */
+function jsonBytes(name: string, count: bigint, datatype: FixedDatatype): bigint {
+  const size = BigInt(elementSize(datatype));
+  if (count * size <= MAX_INT64) return BigInt.asUintN(64, count * size);
+  throw invalidArgument(
+    `byte size overflow for input '${name}': element count (${count}) * data type size (${size}) exceeds maximum allowed size (${MAX_INT64})`,
+  );
+}
+
+/** The first fault counts: an element too many, or one of a wrong type. @throws ServerError */
+export function expectElements(tensor: JsonTensor, wanted: number): JsonTensor {
+  const { count, error, errorAt } = tensor;
+  if (error !== undefined && errorAt < wanted) throw accessError("Unable to parse 'data': ", error);
+  if (error !== undefined || count > wanted) {
+    throw jsonError("Unable to parse 'data': Shape does not match true shape of 'data' field");
+  }
+  if (count < wanted) throw jsonError("Failed to parse 'data' field: shape does not match true shape");
+  return tensor;
 }
 
 /** @throws ServerError for the two datatypes that JSON cannot carry */
@@ -239,20 +311,11 @@ export function tensorError(datatype: Datatype, error: string): ServerError {
   return accessError(context, error);
 }
 
-function expectJsonSize(name: string, numBytes: number, maxInputBytes: number): void {
+function expectJsonSize(name: string, numBytes: bigint, maxInputBytes: number): void {
   if (numBytes <= maxInputBytes) return;
   throw invalidArgument(
     `JSON input '${name}' has a byte_size (${numBytes} bytes) that exceeds the maximum allowed value of ${maxInputBytes} bytes. Use --http-max-input-size to increase the limit.`,
   );
-}
-
-function expectCount(count: number, shape: readonly number[]): void {
-  // A tensor without dimensions is refused by the model, in words of its own.
-  if (shape.length === 0) return;
-  let wanted = 1;
-  for (const dim of shape) wanted *= dim;
-  if (count > wanted) throw jsonError("Unable to parse 'data': Shape does not match true shape of 'data' field");
-  if (count < wanted) throw jsonError("Failed to parse 'data' field: shape does not match true shape");
 }
 
 interface DecodedOutputs {
@@ -262,33 +325,38 @@ interface DecodedOutputs {
 
 const ALL_OUTPUTS: DecodedOutputs = { outputs: [], forms: NO_FORMS };
 
-function decodeOutputs(json: JsonInferRequest["outputs"], memory: RequestMemory): DecodedOutputs {
+function decodeOutputs(json: JsonInferRequest["outputs"], id: string, memory: RequestMemory): DecodedOutputs {
   if (json === undefined) return ALL_OUTPUTS;
   if (!Array.isArray(json)) throw accessError("Unable to parse 'outputs': ", "non-array as array");
   if (json.length === 0) return ALL_OUTPUTS;
   const outputs: string[] = [];
   const forms = new Map<string, HttpOutputForm>();
-  for (const output of json as readonly JsonInferOutput[]) {
-    const name = expectString(expectMember(output.name, "name") as JsonShallow, "Unable to parse 'name': ");
+  for (const { name: nameValue, parameters } of json as readonly JsonInferOutput[]) {
+    const options = parameters instanceof Map ? parameters : undefined;
+    if (options?.has("shared_memory_region")) expectNoOther(options);
+    const name = expectText(expectMember(nameValue, "name"), "Unable to parse 'name': ");
+    if (forms.has(name)) throw invalidArgument(`${requestPrefix({ id })}output '${name}' already exists in request`);
     outputs.push(name);
-    if (!forms.has(name)) forms.set(name, decodeForm(output.parameters, memory));
+    forms.set(name, options === undefined ? JSON_FORM : decodeForm(options, memory));
   }
   return { outputs, forms };
 }
 
+function expectNoOther(options: ReadonlyMap<string, JsonShallow>): void {
+  if (options.has("classification")) throw notBoth("classification");
+  const binary = options.get("binary_data");
+  if (binary !== undefined && expectBoolean(binary, "Unable to set 'binary_data': ")) throw notBoth("binary_data");
+}
+
 /** A listed output is JSON unless it says otherwise itself, whatever the request as a whole wants. */
-function decodeForm(parameters: JsonParameters, memory: RequestMemory): HttpOutputForm {
-  if (!(parameters instanceof Map)) return JSON_FORM;
-  const binary = parameters.get("binary_data");
-  const isBinary = binary !== undefined && formOf(binary, "binary_data").isBinary;
-  if (parameters.has("shared_memory_region")) {
-    if (parameters.has("classification")) throw notBoth("classification");
-    if (isBinary) throw notBoth("binary_data");
-    return { isBinary, numClasses: 0, target: memory.target(regionPart(parameters)) };
-  }
-  const classes = parameters.get("classification");
-  if (classes === undefined) return isBinary ? BINARY_FORM : JSON_FORM;
-  return { isBinary, numClasses: Number(expectUnsigned(classes, "Unable to set 'classification': ")) };
+function decodeForm(options: ReadonlyMap<string, JsonShallow>, memory: RequestMemory): HttpOutputForm {
+  const classes = options.get("classification");
+  const numClasses = classes === undefined ? 0 : Number(expectUnsigned(classes, "Unable to set 'classification': "));
+  const part = regionPart(options);
+  if (part !== undefined) return { isBinary: false, numClasses: 0, target: memory.target(part) };
+  const binary = options.get("binary_data");
+  const form = binary === undefined ? JSON_FORM : formOf(binary, "binary_data");
+  return numClasses === 0 ? form : { isBinary: form.isBinary, numClasses };
 }
 
 function notBoth(other: string): ServerError {

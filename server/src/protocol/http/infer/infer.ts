@@ -7,6 +7,7 @@ import type { InferResponse } from "../../../core/infer-response.ts";
 import { MAX_HTTP_BINARY_BODY_BYTES } from "../../../core/limits.ts";
 import type { ModelServer, ServedModel } from "../../../core/model-server.ts";
 import { invalidArgument, ServerError } from "../../../core/server-error.ts";
+import { LoopTurn } from "../../loop-turn.ts";
 import { meteredModel } from "../../metered-infer.ts";
 import { RequestMemory } from "../../request-memory.ts";
 import type { SharedMemoryRegions } from "../../shared-memory.ts";
@@ -17,7 +18,6 @@ import { MIN_TEXT_BYTES } from "../json/json-threads.ts";
 import { startHttpTrace } from "../trace-calls.ts";
 import type { Lease } from "../transport/buffer-pool.ts";
 import { compressBody, inflateBody, requestEncoding, responseEncoding } from "../transport/compression.ts";
-import { LoopTurn } from "../transport/loop-turn.ts";
 import { decodeInfer } from "./decode-infer.ts";
 import type { EncodedInfer } from "./encode-infer.ts";
 import { type DecodedInfer, HttpInferRequest } from "./http-infer-request.ts";
@@ -26,7 +26,8 @@ import { decodeRawInfer } from "./raw-infer.ts";
 
 const HEADER_LENGTH = "inference-header-content-length";
 const NO_BYTES: Buffer = Buffer.alloc(0);
-const SIGNED_DIGITS = /^[+-]?[0-9]+$/;
+/** As C's `strtol` reads a number: what follows it is ignored. Source: ISO C17, 7.22.1.4. */
+const LEADING_INTEGER = /^[ \t\n\v\f\r]*([+-]?[0-9]+)/;
 
 export interface InferOptions {
   readonly maxInputBytes: number;
@@ -188,10 +189,9 @@ async function onlyResponse(responses: AsyncIterator<InferResponse>): Promise<In
 
 /** @throws ServerError for a header that is no number or points behind the body */
 function parseHeaderLength(text: string, size: number): number {
-  if (!SIGNED_DIGITS.test(text)) {
-    throw invalidArgument(`Unable to parse Inference-Header-Content-Length, got: ${text}`);
-  }
-  const length = Number(text);
+  const digits = LEADING_INTEGER.exec(text)?.[1];
+  if (digits === undefined) throw invalidArgument(`Unable to parse Inference-Header-Content-Length, got: ${text}`);
+  const length = Number(digits);
   if (length >= 0 && length <= size) return length;
   throw invalidArgument(`inference header size should be in range (0, ${size}), got: ${text}`);
 }

@@ -38,26 +38,25 @@ function ownDims(input: TensorMetadata, served: ServedModel): readonly number[] 
 /** The whole body is one string. */
 function bytesShape(input: TensorMetadata, served: ServedModel): number[] {
   const dims = ownDims(input, served);
-  if (dims.length === 1 && (dims[0] === 1 || dims[0] === -1)) return isBatching(served) ? [1, 1] : [1];
+  expectOneOpen(dims, input.name);
+  if (dims.every((dim) => dim === 1)) return isBatching(served) ? [1, ...dims] : [...dims];
+  throw refused(`For BYTE datatype raw input '${input.name}', the model must have input shape [1]`);
+}
+
+/** @returns the number of variable dimensions, at most one */
+function expectOneOpen(dims: readonly number[], name: string): number {
+  const numOpen = dims.filter((dim) => dim === -1).length;
+  if (numOpen <= 1) return numOpen;
   throw refused(
-    `For BYTE datatype raw input '${input.name}', the model must have input shape [1], got [${dims.join(",")}]`,
+    `The shape of the raw input '${name}' can not be deduced because there are more than one variable-sized dimension`,
   );
 }
 
 function fixedShape(input: TensorMetadata, served: ServedModel, numBytes: number): number[] {
   const dims = ownDims(input, served);
   const size = input.datatype === "BYTES" ? 1 : elementSize(input.datatype);
-  let known = size;
-  let numOpen = 0;
-  for (const dim of dims) {
-    if (dim === -1) numOpen++;
-    else known *= dim;
-  }
-  if (numOpen > 1) {
-    throw refused(
-      `The shape of the raw input '${input.name}' can not be deduced because there are more than one variable-sized dimension`,
-    );
-  }
+  const numOpen = expectOneOpen(dims, input.name);
+  const known = dims.reduce((product, dim) => (dim === -1 ? product : product * dim), size);
   const open = Math.floor(numBytes / known);
   const expected = numOpen === 1 ? known * open : known;
   if (expected !== numBytes) {

@@ -66,8 +66,9 @@ for (const [what, datatype, copiesRegions] of [
 
 test("binary inputs around one in a region keep their places in the body", async () => {
   using bed = openBed();
-  const binary = X.replace('"data":[7]', '"parameters":{"binary_data_size":1}');
-  const text = `{"inputs":[${binary},${input("UINT8")},${binary}]}`;
+  const binary = X.replace('"data":[7]', '"parameters":{"binary_data_size":1}').replace('"X"', '"A"');
+  const last = binary.replace('"A"', '"Z"');
+  const text = `{"inputs":[${binary},${input("UINT8")},${last}]}`;
   const { inputs } = await bed.decode(text, { tail: Uint8Array.of(100, 101) });
   assert.deepEqual(
     inputs.map(({ data }) => [...data]),

@@ -24,6 +24,7 @@ export class RegionHandlers {
 
   async register({ region, memory }: RouteMatch, call: HttpCall): Promise<HttpReply> {
     this.#regions.expectAllowed();
+    if (region === "") throw invalidArgument(`'region name' is necessary to register ${memory} shared memory region`);
     if (memory === "cuda") return this.#registerCuda(region, call);
     const body = await readObject(call, this.#maxInputBytes, false);
     const key = expectString(expectField(body, "key"), "");

@@ -14,9 +14,9 @@ import type { ParameterValue } from "../../../core/infer-request.ts";
 import { MAX_JSON_DEPTH, MAX_JSON_KEYS, MAX_JSON_STRING_BYTES } from "../../../core/limits.ts";
 import { invalidArgument, ServerError } from "../../../core/server-error.ts";
 
-/** For requests with tensors. */
+/** For requests with tensors, whose data have a limit of their own on the arrays around an element. */
 export const JSON_LIMITS: JsonLimits = {
-  maxDepth: MAX_JSON_DEPTH,
+  maxDepth: 2 * MAX_JSON_DEPTH,
   maxItems: MAX_JSON_KEYS,
   maxStringBytes: MAX_JSON_STRING_BYTES,
 };
@@ -59,6 +59,13 @@ export function expectString(value: Value, context: string): string {
   throw accessError(context, "non-string as string");
 }
 
+/** A string that is handed on as one of C: it ends in front of its first NUL. */
+export function expectText(value: Value, context: string): string {
+  const text = expectString(value, context);
+  const end = text.indexOf("\0");
+  return end < 0 ? text : text.slice(0, end);
+}
+
 export function expectBoolean(value: Value, context: string): boolean {
   if (typeof value === "boolean") return value;
   throw accessError(context, "non-boolean as boolean");
@@ -78,7 +85,8 @@ export function expectMember(value: Value, name: string): Value {
 
 /** A custom request parameter. An integer above int64 becomes a double, as upstream. */
 export function parameterValue(name: string, value: Value): ParameterValue {
-  if (typeof value === "string" || typeof value === "boolean" || typeof value === "number") return value;
+  if (typeof value === "string") return expectText(value, "");
+  if (typeof value === "boolean" || typeof value === "number") return value;
   if (typeof value === "bigint") return value > MAX_INT64 ? { double: Number(value) } : value;
   if (typeof value === "object" && value !== null && "double" in value) return value;
   throw invalidArgument(`parameter '${name}' has invalid type. It should be either 'int', 'bool', or 'string'.`);

@@ -16,7 +16,6 @@ import { InferHandler, type InferOptions } from "../infer/infer.ts";
 import { JsonInferCodec } from "../infer/infer-codec.ts";
 import { RegionHandlers } from "../infer/regions.ts";
 import type { JsonThreads } from "../json/json-threads.ts";
-import { expectVersion } from "../model-version.ts";
 import { withReports } from "../report-headers.ts";
 import { keyRefusalReply, RouteGuard } from "../route-guard.ts";
 import { statusOf } from "../status.ts";
@@ -60,6 +59,9 @@ interface Route {
   readonly post?: Handler;
 }
 
+/** Triton logs the number of a method in libevhtp's list. */
+const METHOD_NUMBERS: readonly string[] = ["GET", "HEAD", "POST", "PUT", "DELETE", "MKCOL", "COPY", "MOVE", "OPTIONS"];
+
 export class HttpApi {
   readonly #known = new KnownRoutes();
   readonly #routes: Readonly<Record<RouteName, Route>>;
@@ -78,6 +80,7 @@ export class HttpApi {
 
   /** Never rejects, but for a client that left. @throws ClientGone */
   async handle(call: HttpCall): Promise<Reply> {
+    this.#log.verbose(1, "http_server", `HTTP request: ${METHOD_NUMBERS.indexOf(call.method)} ${call.path}`);
     const match = this.#known.match(call.path);
     if (match === undefined) return this.#metrics(call) ?? errorReply(404, "text/plain", "Not Found");
     const route = this.#routes[match.name];
@@ -89,7 +92,7 @@ export class HttpApi {
     let reply: Reply;
     try {
       if (route.api === "inference") call.access?.admit(match.model);
-      const answer = handler(match.version === "" ? match : expectVersion(match), call);
+      const answer = handler(match, call);
       reply = answer instanceof Promise ? await answer : answer;
     } catch (error) {
       reply = this.#refuse(error, call);
@@ -149,8 +152,8 @@ function createRoutes(
     serverMetadata: { api: "metadata", errorType: json, get: () => manage.serverMetadata() },
     modelMetadata: { api: "metadata", errorType: json, get: (match) => manage.modelMetadata(match) },
     modelConfig: { api: "model-config", errorType: json, get: (match) => manage.modelConfig(match) },
-    modelStatistics: { api: "statistics", errorType: json, get: (match) => manage.statistics(match) },
-    allStatistics: { api: "statistics", errorType: json, get: (match) => manage.statistics(match) },
+    modelStatistics: { api: "statistics", errorType: json, get: (match, call) => manage.statistics(match, call) },
+    allStatistics: { api: "statistics", errorType: json, get: (match, call) => manage.statistics(match, call) },
     infer: { api: "inference", errorType: text, post: (match, call) => infer.handle(match.model, match.version, call) },
     generate: {
       api: "inference",

@@ -6,9 +6,11 @@ import type { JsonObject, JsonValue } from "@nereid/wire";
 import { type LogFormat, logFormatOf } from "../../../core/log-format.ts";
 import type { LogSettings, ModelServer } from "../../../core/model-server.ts";
 import { invalidArgument, ServerError } from "../../../core/server-error.ts";
+import { ownRows } from "../../call-access.ts";
+import { overridePath } from "../../override-path.ts";
 import type { HttpCall } from "../http-call.ts";
 import { emptyReply, errorReply, type HttpReply, jsonReply } from "../http-reply.ts";
-import { accessError, expectBoolean, expectString, expectUnsigned } from "../json/json-access.ts";
+import { accessError, expectBoolean, expectString, expectUnsigned, jsonError } from "../json/json-access.ts";
 import { readObject } from "../json/read-object.ts";
 import { modelConfigValue } from "./model-config-value.ts";
 import type { RouteMatch } from "./router.ts";
@@ -57,8 +59,9 @@ export class ManageHandlers {
     return jsonReply(modelConfigValue(this.#server.model(model, version).config));
   }
 
-  statistics({ model, version }: RouteMatch): HttpReply {
-    return jsonReply({ model_stats: this.#server.statistics(model, version) });
+  /** Lists show a key with a list of models no others. */
+  statistics({ model, version }: RouteMatch, { access }: HttpCall): HttpReply {
+    return jsonReply({ model_stats: ownRows(this.#server.statistics(model, version), access) });
   }
 
   async index(call: HttpCall): Promise<HttpReply> {
@@ -66,16 +69,16 @@ export class ManageHandlers {
     if (ready !== undefined && typeof ready !== "boolean") {
       throw invalidArgument("Invalid value for 'ready': expected a boolean");
     }
-    return jsonReply(this.#server.index(ready === true));
+    return jsonReply(ownRows(this.#server.index(ready === true), call.access));
   }
 
   async load({ model, repository }: RouteMatch, call: HttpCall): Promise<HttpReply> {
     refuseRepository(repository);
     const files = new Map<string, Uint8Array>();
     let config: string | undefined;
-    for (const [name, value] of parametersOf(await readObject(call, this.#maxInputBytes, true))) {
+    for (const [name, value] of loadParameters(await readObject(call, this.#maxInputBytes, true))) {
       if (name === "config") config = expectString(value, "");
-      else if (name.startsWith("file:")) files.set(name.slice("file:".length), decodeFile(name, value));
+      else if (name.startsWith("file:")) files.set(overridePath(name), decodeFile(name, value));
       else throw new ServerError("internal", "unexpected error on creating Triton parameter");
     }
     await this.#server.load(model, config === undefined ? { files } : { config, files });
@@ -84,8 +87,7 @@ export class ManageHandlers {
 
   async unload({ model, repository }: RouteMatch, call: HttpCall): Promise<HttpReply> {
     refuseRepository(repository);
-    const parameters = parametersOf(await readObject(call, this.#maxInputBytes, true));
-    await this.#server.unload(model, parameters.get("unload_dependents") === true);
+    await this.#server.unload(model, asksForDependents(await readObject(call, this.#maxInputBytes, true)));
     return emptyReply(200, "application/json");
   }
 
@@ -102,9 +104,18 @@ function refuseRepository(repository: string): void {
   if (repository !== "") throw new ServerError("unsupported", "'repository_name' specification is not supported");
 }
 
-function parametersOf(body: JsonObject): JsonObject {
+/** @throws ServerError when they are no object */
+function loadParameters(body: JsonObject): JsonObject {
   const parameters = body.get("parameters");
-  return parameters instanceof Map ? parameters : new Map();
+  if (parameters instanceof Map) return parameters;
+  if (parameters === undefined) return new Map();
+  throw jsonError("attempt to get members for non-object");
+}
+
+/** A value of another type is none, as upstream. */
+function asksForDependents(body: JsonObject): boolean {
+  const parameters = body.get("parameters");
+  return parameters instanceof Map && parameters.get("unload_dependents") === true;
 }
 
 /** Padding is optional; anything that is no base64 is refused. */
@@ -116,7 +127,7 @@ function decodeFile(name: string, value: JsonValue): Uint8Array {
 
 type LogChanges = { -readonly [K in keyof LogSettings]?: LogSettings[K] };
 
-/** Checks all members before any takes effect. Unknown ones are ignored. */
+/** Checks all members before any takes effect. Unknown ones, and those without a value, are ignored. */
 function logChanges(body: JsonObject): LogChanges {
   const changes: LogChanges = {};
   const file = body.get("log_file");
@@ -124,14 +135,19 @@ function logChanges(body: JsonObject): LogChanges {
     throw new ServerError("unsupported", "log file location can not be updated through network protocol");
   }
   for (const name of ["log_info", "log_warning", "log_error"] as const) {
-    const value = body.get(name);
+    const value = body.get(name) ?? undefined;
     if (value !== undefined) changes[name] = expectBoolean(value, "");
   }
-  const level = body.get("log_verbose_level");
-  if (level !== undefined) changes.log_verbose_level = Number(expectUnsigned(level, ""));
-  const format = body.get("log_format");
+  const level = body.get("log_verbose_level") ?? undefined;
+  if (level !== undefined) changes.log_verbose_level = verboseLevel(expectUnsigned(level, ""));
+  const format = body.get("log_format") ?? undefined;
   if (format !== undefined) changes.log_format = logFormat(format);
   return changes;
+}
+
+/** Triton keeps the low 32 bits, signed, and takes a negative level as none. */
+function verboseLevel(value: number | bigint): number {
+  return Math.max(0, Number(BigInt.asIntN(32, BigInt(value))));
 }
 
 function logFormat(value: JsonValue): LogFormat {

@@ -1,6 +1,5 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { expectVersion } from "../model-version.ts";
 import { pathOf } from "../transport/node-call.ts";
 import { matchRoute } from "./router.ts";
 
@@ -53,7 +52,6 @@ const UNKNOWN = [
   "/v2/logging/",
   "/v2/repository/models/load",
   "/v2/repository/a/b/models/m/load",
-  "/v2/systemsharedmemory/register",
   "/v2/systemsharedmemory/region//status",
 ];
 for (const path of UNKNOWN) {
@@ -73,16 +71,3 @@ for (const [url, path] of PATHS) {
     assert.equal(pathOf(url), path);
   });
 }
-
-test("expectVersion() takes positive 64-bit integers in any spelling", () => {
-  const versionOf = (version: string): string => {
-    const match = matchRoute(`/v2/models/m/versions/${version}`);
-    return match === undefined ? "no route" : expectVersion(match).version;
-  };
-  assert.equal(versionOf("007"), "7");
-  assert.equal(versionOf("9223372036854775807"), "9223372036854775807");
-  for (const version of ["9223372036854775808", "9".repeat(10_000)]) {
-    assert.throws(() => versionOf(version), /\(details: stol\), version should be an integral value > 0$/);
-  }
-  assert.throws(() => versionOf("0"), /string '0', version should be an integral value > 0$/);
-});

@@ -119,11 +119,11 @@ function matchRepository(parts: readonly string[]): RouteMatch | undefined {
   return from === 4 && repository === "" ? undefined : { ...NOTHING, name: action, model, repository };
 }
 
-/** /v2/systemsharedmemory[/region/N]/action; only one named region is registered. */
+/** /v2/systemsharedmemory[/region/N]/action; the handler refuses to register a region without a name. */
 function matchMemory(parts: readonly string[], memory: "system" | "cuda"): RouteMatch | undefined {
   const isNamed = parts.length === 6 && parts[3] === "region" && parts[4] !== "";
   if (!isNamed && parts.length !== 4) return undefined;
   const name = OF_MEMORY.get(parts[isNamed ? 5 : 3] ?? "");
-  if (name === undefined || (name === "sharedMemoryRegister" && !isNamed)) return undefined;
+  if (name === undefined) return undefined;
   return { ...NOTHING, name, memory, region: isNamed ? (parts[4] ?? "") : "" };
 }

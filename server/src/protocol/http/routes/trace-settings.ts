@@ -37,6 +37,7 @@ function reply(settings: TraceSettings): HttpReply {
 function writtenIn(body: JsonObject): WrittenTraceSettings {
   return {
     has: (name) => body.has(name),
+    beforeCount: "",
     list(name) {
       const value = body.get(name);
       if (value === undefined || value === null) return value;

@@ -19,7 +19,7 @@ export class Http2Call implements HttpCall, StreamListener {
   trace: RequestTrace | undefined;
   access: CallAccess | undefined;
   readonly #stream: Http2Stream;
-  readonly #cancellation = new Cancellation();
+  readonly cancellation: Cancellation = new Cancellation();
   readonly #held: HeldBytes;
   readonly #onClosed: () => void;
   #collector: BodyCollector | undefined;
@@ -50,11 +50,11 @@ export class Http2Call implements HttpCall, StreamListener {
   }
 
   get signal(): AbortSignal {
-    return this.#cancellation.signal;
+    return this.cancellation.signal;
   }
 
   get isCancelled(): boolean {
-    return this.#cancellation.isCancelled;
+    return this.cancellation.isCancelled;
   }
 
   header(name: string): string | undefined {
@@ -100,7 +100,7 @@ export class Http2Call implements HttpCall, StreamListener {
   }
 
   closed(): void {
-    if (!this.#stream.isOutputOver) this.#cancellation.cancel();
+    if (!this.#stream.isOutputOver) this.cancellation.cancel();
     this.#collector = undefined;
     this.#settle?.reject(new ClientGone());
     if (this.#pieces?.readableEnded === false) this.#pieces.destroy(new ClientGone());

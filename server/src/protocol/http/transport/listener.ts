@@ -1,5 +1,12 @@
 /** The listener of an HTTP front end: its connections and their end (RFC 9112, 9). The API behind it answers. */
-import { createServer, type IncomingMessage, type RequestListener, type Server, type ServerResponse } from "node:http";
+import {
+  createServer,
+  type IncomingMessage,
+  type RequestListener,
+  type Server,
+  type ServerOptions,
+  type ServerResponse,
+} from "node:http";
 import { createServer as createSecureServer } from "node:https";
 import { Server as NetServer, type Socket } from "node:net";
 import type { Duplex } from "node:stream";
@@ -241,11 +248,14 @@ function endTrace(trace: RequestTrace): void {
   trace.end();
 }
 
+/** Clients of HTTP/1.0, load balancers among them, send no Host, and Triton asks nobody for it. */
+const SERVER_OPTIONS: ServerOptions = { maxHeaderSize: MAX_HTTP_HEADER_BYTES, requireHostHeader: false };
+
 function createHttpServer({ tls, acceptHttp2 }: ListenerOptions, listener: RequestListener): Server {
-  if (tls === undefined) return createServer({ maxHeaderSize: MAX_HTTP_HEADER_BYTES }, listener);
+  if (tls === undefined) return createServer(SERVER_OPTIONS, listener);
   const { cert, key, root, mutual } = tls;
   const secure = {
-    maxHeaderSize: MAX_HTTP_HEADER_BYTES,
+    ...SERVER_OPTIONS,
     cert: Buffer.from(cert),
     key: Buffer.from(key),
     requestCert: mutual,

@@ -17,7 +17,7 @@ export class NodeCall implements HttpCall {
   trace: RequestTrace | undefined;
   access: CallAccess | undefined;
   readonly #request: IncomingMessage;
-  readonly #cancellation = new Cancellation();
+  readonly cancellation: Cancellation = new Cancellation();
   readonly #held: HeldBytes;
   readonly #releases: (() => void)[] = [];
   #isOver = false;
@@ -43,16 +43,16 @@ export class NodeCall implements HttpCall {
   }
 
   get signal(): AbortSignal {
-    return this.#cancellation.signal;
+    return this.cancellation.signal;
   }
 
   get isCancelled(): boolean {
-    return this.#cancellation.isCancelled;
+    return this.cancellation.isCancelled;
   }
 
   /** The client is gone. */
   abort(): void {
-    this.#cancellation.cancel();
+    this.cancellation.cancel();
   }
 
   header(name: string): string | undefined {

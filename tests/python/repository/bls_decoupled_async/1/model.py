@@ -1,4 +1,5 @@
 import asyncio
+import sys
 
 import numpy as np
 import triton_python_backend_utils as pb_utils
@@ -6,6 +7,10 @@ import triton_python_backend_utils as pb_utils
 
 class TritonPythonModel:
     """Calls square twice at once: one stream is read with `for`, the other with `async for`."""
+
+    def initialize(self, args):
+        if sys.argv != [""]:
+            raise pb_utils.TritonModelException("a model has no command line: %s" % sys.argv)
 
     async def execute(self, requests):
         responses = []
@@ -20,6 +25,8 @@ class TritonPythonModel:
                 awaits.append(infer_request.async_exec(decoupled=True))
             first, second = await asyncio.gather(*awaits)
             total = sum(self.value(infer_response) for infer_response in first)
+            if sum(self.value(infer_response) for infer_response in first) != total:
+                raise pb_utils.TritonModelException("a second loop does not begin with the first response")
             async for infer_response in second:
                 total += self.value(infer_response)
             responses.append(pb_utils.InferenceResponse([pb_utils.Tensor("SUM", np.array([total], np.int32))]))
