@@ -5,17 +5,17 @@ import type { WeightInteger } from "./quantize-matrix.ts";
 
 const CPU_INFO = "/proc/cpuinfo";
 
-/** `cpuInfo`: content of /proc/cpuinfo; undefined when unavailable. */
-export function exactWeights(arch: string = process.arch, cpuInfo: string | undefined = readCpuInfo()): WeightInteger {
+/** `cpuInfo`: content of /proc/cpuinfo; empty when unavailable. */
+export function exactWeights(arch: string = process.arch, cpuInfo: string = readCpuInfo()): WeightInteger {
   // Without VNNI, x86 adds two products in 16 bits, which overflows for int8 weights and uint8 activations.
-  if (arch !== "x64" || cpuInfo === undefined) return "int8";
+  if (arch !== "x64" || cpuInfo === "") return "int8";
   return /^flags\s*:.*\b(avx512_vnni|avx_vnni)\b/m.test(cpuInfo) ? "int8" : "uint8";
 }
 
-function readCpuInfo(): string | undefined {
+function readCpuInfo(): string {
   try {
     return readFileSync(CPU_INFO, "utf8");
   } catch {
-    return undefined;
+    return "";
   }
 }

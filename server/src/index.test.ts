@@ -63,8 +63,8 @@ test("openServer() escapes the messages of its log unless the environment says o
     await rm(folder, { recursive: true });
   });
   for (const [value, loaded] of [
-    ["1", "model_lifecycle] \"successfully loaded 'same'\"\n"],
-    ["0", "model_lifecycle] successfully loaded 'same'\n"],
+    ["1", "model_lifecycle.cc:1] \"successfully loaded 'same'\"\n"],
+    ["0", "model_lifecycle.cc:1] successfully loaded 'same'\n"],
   ] as const) {
     process.env.TRITON_SERVER_ESCAPE_LOG_MESSAGES = value;
     const file = join(folder, `log-${value}.txt`);

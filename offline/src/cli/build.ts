@@ -12,7 +12,7 @@ import { buildCudaEngine } from "../build/build-cuda-engine.ts";
 import { buildEngine } from "../build/build-engine.ts";
 import { chooseDevice, deviceName } from "../run/tool-device.ts";
 import { buildText } from "./build-text.ts";
-import { DEVICE_FLAG, refuseGiven } from "./checkpoint-flags.ts";
+import { DEVICE_FLAG } from "./checkpoint-flags.ts";
 
 const COUNT = { type: "integer", min: 0 } as const;
 /** TensorRT plug-in flags: measurement makes these choices here. */
@@ -143,6 +143,7 @@ const SYNTAX: CommandSyntax<typeof FLAGS> = {
   description:
     "Builds an engine from a checkpoint: weights packed for this machine's CPU or GPU, with the GEMM choices that were fastest on it. The folder can be the engine_dir of a served model.",
   flags: FLAGS,
+  refused: REFUSED,
   examples: [
     "nereid build --checkpoint_dir gpt2/trt_ckpt/fp16/1-gpu --output_dir gpt2/trt_engines/fp16/1-gpu",
     "nereid build --checkpoint_dir llama-awq --gemm_plugin bfloat16 --output_dir repo/tensorrt_llm/1",
@@ -154,7 +155,6 @@ type Context = Pick<CommandContext<typeof FLAGS & typeof OUTPUT_FLAGS>, "given" 
 
 export async function buildCommand(argv: readonly string[]): Promise<void> {
   await runCommand(SYNTAX, argv, async ({ values, given, reporter, signal }) => {
-    refuseGiven(given, REFUSED);
     if (values.checkpoint_dir === undefined) {
       throw new ToolError("--checkpoint_dir is missing", { fix: "Name the folder of the checkpoint" });
     }

@@ -1,7 +1,6 @@
 /** Flags shared by the commands that write checkpoints. Pure. */
 
 import type { Flag } from "@nereid/server/cli/arguments";
-import { ToolError } from "@nereid/server/files/tool-error";
 
 export const DTYPES = ["auto", "float16", "bfloat16", "float32"] as const;
 
@@ -43,11 +42,4 @@ export function mappingOf(values: MappingValues): {
   const split = values.embedding_sharding_dim === "1" ? "hidden" : "vocab";
   const isSplit = values.use_parallel_embedding && values.tp_size > 1;
   return { tpSize: values.tp_size, ppSize: values.pp_size, embeddingSplit: isSplit ? split : "none" };
-}
-
-/** @throws ToolError for flags whose function is elsewhere or missing here */
-export function refuseGiven(given: ReadonlySet<string>, refusals: ReadonlyMap<string, string>): void {
-  for (const [name, fix] of refusals) {
-    if (given.has(name)) throw new ToolError(`--${name} is not supported here`, { fix });
-  }
 }

@@ -6,7 +6,7 @@ import { runCommand } from "@nereid/server/cli/run-command";
 import { formatBytes } from "@nereid/server/files/progress-text";
 import { ToolError } from "@nereid/server/files/tool-error";
 import { convertCheckpoint } from "../checkpoint/convert-checkpoint.ts";
-import { DTYPES, MAPPING_FLAGS, mappingOf, refuseGiven } from "./checkpoint-flags.ts";
+import { DTYPES, MAPPING_FLAGS, mappingOf } from "./checkpoint-flags.ts";
 
 const FLAGS = {
   model_dir: {
@@ -137,6 +137,7 @@ const SYNTAX: CommandSyntax<typeof FLAGS> = {
   description:
     "Converts a Hugging Face model to a TensorRT-LLM checkpoint: config.json and a rankN.safetensors for each rank.",
   flags: FLAGS,
+  refused: REFUSED,
   examples: [
     "nereid convert-checkpoint --model_dir gpt2 --dtype float16 --output_dir gpt2/trt_ckpt/fp16/1-gpu",
     "nereid convert-checkpoint --model_dir Llama-3.1-8B --tp_size 2 --output_dir ckpt",
@@ -146,7 +147,6 @@ const SYNTAX: CommandSyntax<typeof FLAGS> = {
 
 export async function convertCheckpointCommand(argv: readonly string[]): Promise<void> {
   await runCommand(SYNTAX, argv, async ({ values, given, reporter, signal }) => {
-    refuseGiven(given, REFUSED);
     // The Gemma converter has one flag for both.
     const isWeightOnly = values.use_weight_only || given.has("weight_only_precision");
     const weightOnly = isWeightOnly ? PRECISIONS[values.weight_only_precision] : undefined;

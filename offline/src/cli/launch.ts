@@ -5,6 +5,7 @@
 import { statSync } from "node:fs";
 import process from "node:process";
 import { type Arguments, type CommandSyntax, type FlagTable, UsageError } from "@nereid/server/cli/arguments";
+import { noEffectText } from "@nereid/server/cli/no-effect";
 import { parseOrReport, reportUsage } from "@nereid/server/cli/run-command";
 import { serve } from "@nereid/server/cli/serve";
 import { Reporter } from "@nereid/server/files/progress";
@@ -53,11 +54,16 @@ const FLAGS = {
   },
   force: { type: "switch", short: "f", hidden: true, summary: "other servers on the host do no harm" },
   tritonserver: { type: "string", hidden: true, summary: "the server is this program" },
-  multimodal_gpu0_cuda_mem_pool_bytes: { type: "integer", hidden: true, summary: "of GPUs" },
-  disable_spawn_processes: { type: "switch", hidden: true, summary: "there are no processes to spawn" },
-  oversubscribe: { type: "switch", hidden: true, summary: "of mpirun" },
-  no_mpi: { type: "switch", hidden: true, summary: "there is no MPI" },
-  trtllm_llmapi_launch: { type: "switch", hidden: true, summary: "of another engine" },
+  multimodal_gpu0_cuda_mem_pool_bytes: { type: "integer", hidden: true, hasNoEffect: true, summary: "of GPUs" },
+  disable_spawn_processes: {
+    type: "switch",
+    hidden: true,
+    hasNoEffect: true,
+    summary: "there are no processes to spawn",
+  },
+  oversubscribe: { type: "switch", hidden: true, hasNoEffect: true, summary: "of mpirun" },
+  no_mpi: { type: "switch", hidden: true, hasNoEffect: true, summary: "there is no MPI" },
+  trtllm_llmapi_launch: { type: "switch", hidden: true, hasNoEffect: true, summary: "of another engine" },
 } as const satisfies FlagTable;
 
 const SYNTAX: CommandSyntax<typeof FLAGS> = {
@@ -108,8 +114,9 @@ function worldSizeFlags(worldSize: number): string[] {
 }
 
 /** Notes about differences from the original script. @throws UsageError */
-function launchNotes({ values }: Pick<LaunchArguments, "values">): string[] {
-  const notes: string[] = [];
+function launchNotes({ values, given }: Pick<LaunchArguments, "values" | "given">): string[] {
+  const ignored = noEffectText(FLAGS, given);
+  const notes: string[] = ignored === undefined ? [] : [ignored];
   if (values.multi_model && values.world_size !== 1) throw new UsageError("--multi_model needs --world_size 1");
   if (values.world_size > 1) {
     notes.push(

@@ -9,7 +9,7 @@ import { QUANT_FORMATS } from "../quantize/quant-formats.ts";
 import { type QuantizeSummary, quantize } from "../quantize/quantize.ts";
 import { BUILT_IN } from "../run/text-data.ts";
 import { chooseDevice } from "../run/tool-device.ts";
-import { DEVICE_FLAG, DTYPES, MAPPING_FLAGS, mappingOf, refuseGiven } from "./checkpoint-flags.ts";
+import { DEVICE_FLAG, DTYPES, MAPPING_FLAGS, mappingOf } from "./checkpoint-flags.ts";
 
 const FLAGS = {
   model_dir: {
@@ -91,6 +91,7 @@ const SYNTAX: CommandSyntax<typeof FLAGS> = {
   description:
     "Quantizes the matrices of a model, calibrated on texts if the format needs it, and writes a TensorRT-LLM checkpoint. Measures the perplexity before and after.",
   flags: FLAGS,
+  refused: REFUSED,
   examples: [
     "nereid quantize --model_dir Llama-3.1-8B --dtype bfloat16 --qformat int4_awq --awq_block_size 128 --output_dir llama-awq",
     "nereid quantize --model_dir model --qformat int8_sq --calib_dataset texts.jsonl --eval_dataset held-out.txt --output_dir sq",
@@ -102,7 +103,6 @@ const GROUP_STEP = 32;
 
 export async function quantizeCommand(argv: readonly string[]): Promise<void> {
   await runCommand(SYNTAX, argv, async ({ values, given, reporter, signal }) => {
-    refuseGiven(given, REFUSED);
     checkValues(values);
     const { model_dir: modelDir = "", output_dir: outputDir, qformat: format } = values;
     const isAwq = format.endsWith("awq");

@@ -7,7 +7,7 @@ import { writeFileAtomically } from "@nereid/server/files/atomic-output";
 import { cutPrompt, type Prompt, readPrompts, runPrompts, wordList } from "../run/run-prompts.ts";
 import { type GeneratedText, TextEngine } from "../run/text-engine.ts";
 import { chooseDevice } from "../run/tool-device.ts";
-import { DEVICE_FLAG, refuseGiven } from "./checkpoint-flags.ts";
+import { DEVICE_FLAG } from "./checkpoint-flags.ts";
 
 const DEFAULT_PROMPT = "Born in north-east France, Soyer trained as a";
 
@@ -102,6 +102,7 @@ const SYNTAX: CommandSyntax<typeof FLAGS> = {
   command: "run",
   description: "Generates replies to prompts, in this process and without a server.",
   flags: FLAGS,
+  refused: REFUSED,
   examples: [
     'nereid run --engine_dir llama3-engine --tokenizer_dir Llama-3 --max_output_len 200 --input_text "How do I count to nine?"',
   ],
@@ -110,8 +111,7 @@ const SYNTAX: CommandSyntax<typeof FLAGS> = {
 type Values = FlagValues<typeof FLAGS>;
 
 export async function runEngineCommand(argv: readonly string[]): Promise<void> {
-  await runCommand(SYNTAX, argv, async ({ values, given, reporter, signal }) => {
-    refuseGiven(given, REFUSED);
+  await runCommand(SYNTAX, argv, async ({ values, reporter, signal }) => {
     const numPrompts = values.input_file === undefined ? values.input_text.length : 8;
     await using engine = await TextEngine.open({
       engineDir: values.engine_dir,

@@ -8,7 +8,7 @@ import { ROUGE_KINDS } from "../run/rouge.ts";
 import { readSummaries, type SummaryReport, summarize } from "../run/summarize.ts";
 import { TextEngine } from "../run/text-engine.ts";
 import { chooseDevice } from "../run/tool-device.ts";
-import { DEVICE_FLAG, refuseGiven } from "./checkpoint-flags.ts";
+import { DEVICE_FLAG } from "./checkpoint-flags.ts";
 
 const FLAGS = {
   engine_dir: {
@@ -83,14 +83,14 @@ const SYNTAX: CommandSyntax<typeof FLAGS> = {
   description:
     "Lets an engine summarize texts, scores the summaries by ROUGE against those of the file, and reports the speed.",
   flags: FLAGS,
+  refused: REFUSED,
   examples: [
     "nereid summarize --test_trt_llm --engine_dir engine --tokenizer_dir model --dataset cnn.jsonl --batch_size 8",
   ],
 };
 
 export async function summarizeCommand(argv: readonly string[]): Promise<void> {
-  await runCommand(SYNTAX, argv, async ({ values, given, reporter, signal }) => {
-    refuseGiven(given, REFUSED);
+  await runCommand(SYNTAX, argv, async ({ values, reporter, signal }) => {
     if (values.dataset === undefined) {
       throw new ToolError("--dataset is missing", {
         fix: "Name a .jsonl file with an article and its highlights on each line: nothing is downloaded here",

@@ -3,7 +3,6 @@
  */
 
 import { type CommandSyntax, type FlagTable, UsageError } from "@nereid/server/cli/arguments";
-import { NO_EFFECT } from "@nereid/server/cli/no-effect";
 import { type CommandContext, runCommand } from "@nereid/server/cli/run-command";
 import { formatBytes } from "@nereid/server/files/progress-text";
 import { buildPlan, type PlanSummary } from "../build-plan.ts";
@@ -12,6 +11,8 @@ import { parseShapes, shown } from "../shapes.ts";
 import { errorLines } from "./onnx-quantize.ts";
 import { TRTEXEC_NOTED } from "./trtexec-ignored.ts";
 
+/** Has a warning of its own. */
+const OTHER_TYPE = { type: "switch", hidden: true, summary: "has no effect" } as const;
 const SHAPES = { type: "string", value: "NAME:1x3x224x224,…" } as const;
 
 const FLAGS = {
@@ -29,8 +30,8 @@ const FLAGS = {
   warmUp: { type: "number", default: 200, min: 0, value: "MS", summary: "run this long before measuring" },
   duration: { type: "number", default: 3, min: 0, value: "S", summary: "measure this long" },
   iterations: { type: "integer", default: 10, min: 1, summary: "and run at least N times" },
-  bf16: NO_EFFECT.toggle,
-  fp8: NO_EFFECT.toggle,
+  bf16: OTHER_TYPE,
+  fp8: OTHER_TYPE,
   ...TRTEXEC_NOTED,
 } as const satisfies FlagTable;
 

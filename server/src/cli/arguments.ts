@@ -23,8 +23,10 @@ export interface Flag {
   readonly max?: number;
   /** Heading in help under which the flag stands. */
   readonly group?: string;
-  /** Taken and without effect: for command lines written for another tool. Help does not list it. */
+  /** Taken for command lines written for another tool. Help does not list it. */
   readonly hidden?: boolean;
+  /** A command line that gives it is told so. */
+  readonly hasNoEffect?: boolean;
 }
 
 export type FlagTable = Readonly<Record<string, Flag>>;
@@ -44,6 +46,8 @@ export interface CommandSyntax<T extends FlagTable> {
   readonly description: string;
   readonly flags: T;
   readonly positionals?: readonly Positional[];
+  /** Flags that ask for something that is not here, with the way around. */
+  readonly refused?: ReadonlyMap<string, string>;
   /** Command lines that work, shown by help. */
   readonly examples?: readonly string[];
 }

@@ -44,8 +44,13 @@ const FLAGS = {
   verify: { type: "switch", summary: "check every byte of what is there already" },
   "dry-run": { type: "switch", summary: "list the files and what would be fetched" },
   "force-download": { type: "switch", hidden: true, summary: "files are checked, which is as good" },
-  "resume-download": { type: "switch", hidden: true, summary: "downloads always go on where they stopped" },
-  "local-dir-use-symlinks": { type: "string", hidden: true, summary: "a plain folder has no links" },
+  "resume-download": {
+    type: "switch",
+    hidden: true,
+    hasNoEffect: true,
+    summary: "downloads always go on where they stopped",
+  },
+  "local-dir-use-symlinks": { type: "string", hidden: true, hasNoEffect: true, summary: "a plain folder has no links" },
 } as const satisfies FlagTable;
 
 const SYNTAX: CommandSyntax<typeof FLAGS> = {

@@ -151,6 +151,25 @@ const COMMANDS: ReadonlyMap<string, Command> = new Map<string, Command>([
     "types",
     packaged("@nereid/offline", "cli/types", "typesCommand", "write the types of models in TypeScript beside them"),
   ],
+  [
+    "shims",
+    packaged(
+      "@nereid/offline",
+      "cli/shims",
+      "shimsCommand",
+      "write trtllm-build, quantize.py, run.py and others as thin commands, for scripts that call them",
+    ),
+  ],
+  [
+    "completion",
+    {
+      summary: "print the script that completes commands and flags in bash, zsh or fish",
+      load: async () => {
+        const { completionCommand } = await import("./completion.ts");
+        return (argv) => completionCommand(argv, summaries());
+      },
+    },
+  ],
   ["onnx", packaged("@nereid/onnx-tools", "cli/onnx", "onnxCommand", "export encoders as ONNX, quantize ONNX models")],
   [
     "trtexec",
@@ -172,8 +191,15 @@ const COMMANDS: ReadonlyMap<string, Command> = new Map<string, Command>([
   ],
 ]);
 
+/** Words that stand for the help, the version and the list of commands. */
+const HELP = ["help", "--help", "-h"];
+const VERSION = ["version", "--version", "-v"];
+
 export async function main(argv: readonly string[]): Promise<void> {
-  const [name = "", ...rest] = argv;
+  // `nereid help serve` is `nereid serve --help`.
+  const [first = "", second = "", ...others] = argv;
+  const isHelpOf = first === "help" && COMMANDS.has(second);
+  const [name = "", ...rest] = isHelpOf ? [second, ...others, "--help"] : argv;
   const command = COMMANDS.get(name);
   if (command !== undefined) {
     await command
@@ -182,11 +208,11 @@ export async function main(argv: readonly string[]): Promise<void> {
       .catch(reportMissing);
     return;
   }
-  if (name === "--version") {
+  if (VERSION.includes(name)) {
     process.stdout.write(`nereid ${ownVersion()}\n`);
     return;
   }
-  if (name !== "" && name !== "--help" && name !== "help") {
+  if (name !== "" && !HELP.includes(name)) {
     const nearest = nearestName(name, COMMANDS.keys());
     const hint = nearest === undefined ? "" : `; did you mean '${nearest}'?`;
     process.stderr.write(`nereid: there is no command '${name}'${hint}\n`);
@@ -209,7 +235,12 @@ function ownVersion(): string {
   return (JSON.parse(readFileSync(path, "utf8")) as { version: string }).version;
 }
 
+function summaries(): ReadonlyMap<string, string> {
+  return new Map([...COMMANDS].map(([name, { summary }]) => [name, summary]));
+}
+
 function usage(): string {
   const lines = [...COMMANDS].map(([name, { summary }]) => `  ${name.padEnd(20)} ${summary}`);
-  return `Usage: nereid <command> [options]\n\nCommands:\n${lines.join("\n")}\n`;
+  const more = "nereid help <command> shows the flags of a command, nereid version the version.";
+  return `Usage: nereid <command> [options]\n\nCommands:\n${lines.join("\n")}\n\n${more}\n`;
 }

@@ -1,9 +1,19 @@
-/** Flags that scripts pass and that mean nothing here: accepted, hidden from the help. */
+/** Flags that scripts pass and that mean nothing here: accepted, hidden from the help, and named in one warning. */
+import { type FlagTable, longName } from "./arguments.ts";
+
+const COMMON = { summary: "has no effect", hidden: true, hasNoEffect: true } as const;
 
 export const NO_EFFECT: {
-  readonly value: { readonly type: "string"; readonly summary: string; readonly hidden: true };
-  readonly toggle: { readonly type: "switch"; readonly summary: string; readonly hidden: true };
+  readonly value: typeof COMMON & { readonly type: "string" };
+  readonly toggle: typeof COMMON & { readonly type: "switch" };
 } = {
-  value: { type: "string", summary: "has no effect", hidden: true },
-  toggle: { type: "switch", summary: "has no effect", hidden: true },
+  value: { ...COMMON, type: "string" },
+  toggle: { ...COMMON, type: "switch" },
 };
+
+/** One line about all such flags of a command line; undefined when there is none. */
+export function noEffectText(flags: FlagTable, given: ReadonlySet<string>): string | undefined {
+  const names = [...given].filter((name) => flags[name]?.hasNoEffect === true).map(longName);
+  if (names.length === 0) return undefined;
+  return `${names.join(", ")} ${names.length === 1 ? "has" : "have"} no effect here`;
+}

@@ -8,6 +8,7 @@ import { locationText, ToolError } from "../files/tool-error.ts";
 import { MissingPackageError } from "../packages/optional-package.ts";
 import { type Arguments, type CommandSyntax, type FlagTable, parseArguments, UsageError } from "./arguments.ts";
 import { helpText } from "./arguments-help.ts";
+import { noEffectText } from "./no-effect.ts";
 
 /** Flags that every offline command has. */
 export const OUTPUT_FLAGS: {
@@ -42,12 +43,22 @@ export async function runCommand<const T extends FlagTable>(
   const interruption = new AbortController();
   const ignoreSignals = abortOnSignal(interruption);
   try {
+    refuseGiven(parsed.given, syntax.refused ?? new Map());
+    const ignored = noEffectText(full.flags, parsed.given);
+    if (ignored !== undefined) reporter.warn(ignored);
     await action({ ...parsed, reporter, signal: interruption.signal });
   } catch (error) {
     if (error instanceof UsageError) reportUsage(error, syntax.command);
     else report(error, reporter, interruption.signal);
   } finally {
     ignoreSignals();
+  }
+}
+
+/** @throws ToolError for flags whose function is elsewhere or missing here */
+function refuseGiven(given: ReadonlySet<string>, refusals: ReadonlyMap<string, string>): void {
+  for (const [name, fix] of refusals) {
+    if (given.has(name)) throw new ToolError(`--${name} is not supported here`, { fix });
   }
 }
 

@@ -15,6 +15,8 @@ const SIGNAL_NUMBERS = { SIGINT: 2, SIGTERM: 15 } as const;
 /** Triton's words for a repository that is none. */
 const REPOSITORY_FAULT = /^(--model-repository must be specified|failed to stat file|repository path is not a valid)/;
 const PARENT_CHECK_MS = 500;
+/** By this name scripts find the process and end it (`pkill tritonserver`). */
+const PROCESS_TITLE = "tritonserver";
 /** First release that is still maintained. */
 const OLDEST_SUPPORTED_NODE = 22;
 
@@ -33,6 +35,7 @@ export async function serve(
   argv: readonly string[],
   { hints, isExplained = false, readyText }: ServeStyle,
 ): Promise<void> {
+  process.title = PROCESS_TITLE;
   const parsed = parseServerFlags(argv, process.env);
   if (parsed.kind === "usage") {
     process.stderr.write(parsed.text);

@@ -75,6 +75,7 @@ function plainBackends(): Backend[] {
       (await import("../backend/tokenizer/tokenizer-backend.ts")).createTokenizerBackend(),
     ),
     lazyBackend("pooling", async () => (await import("../backend/pooling/pooling-backend.ts")).createPoolingBackend()),
+    lazyBackend("encoder", async () => (await import("../backend/encoder/encoder-backend.ts")).createEncoderBackend()),
     lazyBackend("bls", async () => (await import("../backend/bls/bls-backend.ts")).createBlsBackend()),
   ];
 }

@@ -28,7 +28,7 @@ before(async () => {
   const metrics = new MetricRegistry();
   metrics.register({ name: "nv_x", help: "x", type: "gauge", collect: () => [{ labels: {}, value: 1 }] });
   const env = { AIP_PREDICT_ROUTE: "/predict", AIP_HEALTH_ROUTE: "/health" };
-  running = frontendsOf(options(...flags), server, metrics, new TestLog(), undefined, env);
+  running = frontendsOf(options(...flags), server, metrics, new TestLog(), { env });
   await running.listen();
   const portOf = (name: "sagemaker" | "vertex_ai"): number => running.endpoints.get(name)?.port ?? 0;
   ports = { sagemaker: portOf("sagemaker"), vertex: portOf("vertex_ai") };
@@ -150,7 +150,7 @@ for (const [where, line, type] of [
 test("Vertex AI: the start fails without the routes", () => {
   const only = options("--allow-vertex-ai=true", "--vertex-ai-port=0");
   assert.throws(
-    () => frontendsOf(only, server, new MetricRegistry(), new TestLog(), undefined, {}),
+    () => frontendsOf(only, server, new MetricRegistry(), new TestLog(), { env: {} }),
     /AIP_PREDICT_ROUTE is not set/,
   );
 });

@@ -5,6 +5,7 @@
 import { Socket } from "node:net";
 import process from "node:process";
 import { invalidArgument } from "../core/server-error.ts";
+import { chooseEngine } from "../engine/choose-engine.ts";
 import { createDecoderRunner } from "../engine/cpu/cpu-runner.ts";
 import { planCpuMemory } from "../engine/cpu/memory-demand.ts";
 import type { CudaRunnerOptions } from "../engine/cuda/create-runner.ts";
@@ -27,6 +28,8 @@ const BLOCK_SIZE = 16;
 const DEFAULT_WARM_UP_SECONDS = 30;
 
 async function createRunner(spec: EngineSpec): Promise<StepRunner> {
+  const { engine, path, reason } = await chooseEngine(spec.modelDir, spec.engineName, spec.gpu !== undefined);
+  if (engine === "llama.cpp") return createOtherRunner(spec, path, reason);
   if (spec.gpu !== undefined) return createGpuRunner(spec, spec.gpu);
   const { numBlocks, numHostBlocks, lines } = await planCpuMemory(spec, BLOCK_SIZE);
   for (const line of lines) tell(line);
@@ -41,6 +44,12 @@ async function createRunner(spec: EngineSpec): Promise<StepRunner> {
     attentionWindows: spec.kvCache?.attentionWindows,
     isDeterministic: spec.isDeterministic,
   });
+}
+
+/** The code for libllama is loaded for its models alone. */
+async function createOtherRunner(spec: EngineSpec, path: string, reason: string): Promise<StepRunner> {
+  const { createLlamaRunner } = await import("../engine/llama/create-runner.ts");
+  return createLlamaRunner(spec, { path, reason, blockSize: BLOCK_SIZE, tell });
 }
 
 /** Threads of other GPUs may wait for one that failed: an end that waits for them would not come. */
@@ -99,7 +108,18 @@ function tell(line: string): void {
   process.stdout.write(`${line}\n`);
 }
 
-function createDraftRunner(spec: EngineSpec, modelDir: string, numBlocks: number): Promise<StepRunner> {
+async function createDraftRunner(spec: EngineSpec, modelDir: string, numBlocks: number): Promise<StepRunner> {
+  const { engine, path, reason } = await chooseEngine(modelDir);
+  if (engine === "llama.cpp") {
+    const draft = {
+      ...spec,
+      modelDir,
+      weightType: undefined,
+      kvCache: undefined,
+      kvCacheTokens: numBlocks * BLOCK_SIZE,
+    };
+    return createOtherRunner(draft, path, reason);
+  }
   if (spec.gpu !== undefined) return openWarm(spec, draftOptions(spec, spec.gpu, numBlocks), createCudaRunner);
   return createDecoderRunner({
     modelDir,

@@ -32,6 +32,7 @@ import { JsonThreads } from "../protocol/http/json/json-threads.ts";
 import { RouteGuard } from "../protocol/http/route-guard.ts";
 import { HttpApi } from "../protocol/http/routes/http-api.ts";
 import type { ApiHandler } from "../protocol/http/transport/listener.ts";
+import type { McpModule } from "../protocol/mcp/mcp-endpoint.ts";
 import { createMetricsFrontend } from "../protocol/metrics/frontend.ts";
 import { SharedMemoryRegions } from "../protocol/shared-memory.ts";
 import { readTls } from "../protocol/tls-files.ts";
@@ -67,17 +68,25 @@ export interface RunningFrontends {
   hurry(): void;
 }
 
+export interface FrontendExtras {
+  /** Absent: calls need no API key. */
+  readonly keys?: KeyGate | undefined;
+  /** Absent: models are no tools. */
+  readonly mcp?: McpModule | undefined;
+  readonly env?: Environment;
+}
+
 export function frontendsOf(
   options: ServerOptions,
   server: ModelServer,
   metrics: MetricRegistry,
   log: Logger,
-  keys?: KeyGate,
-  env: Environment = process.env,
+  { keys, mcp, env = process.env }: FrontendExtras = {},
 ): RunningFrontends {
   const endpoints = new Map<Protocol, { address: string; port: number }>();
   const open = new Map<string, OpenWork>();
-  const services = createServices({ options, server, metrics, log, env, open, keys });
+  const closers: (() => Promise<void>)[] = [];
+  const services = createServices({ options, server, metrics, log, env, open, keys, mcp }, closers);
   const inference = services.filter(({ protocol }) => protocol !== "metrics");
   const closeAll = (which: readonly Service[], graceMs: number): Promise<unknown> =>
     Promise.all(which.map(({ listener }) => listener.close({ graceMs })));
@@ -102,7 +111,8 @@ export function frontendsOf(
     },
     async closeInference(graceMs) {
       const startMs = performance.now();
-      await closeAll(inference, graceMs);
+      const streams = closers.map((close) => close());
+      await Promise.all([closeAll(inference, graceMs), ...streams]);
       return performance.now() - startMs < graceMs;
     },
     async closeMetrics() {
@@ -130,14 +140,19 @@ interface Parts {
   readonly env: Environment;
   /** Absent: calls need no API key. */
   readonly keys: KeyGate | undefined;
+  readonly mcp: McpModule | undefined;
 }
 
-function createServices({ options, ...rest }: Omit<Parts, "load" | "regions" | "threads" | "apis">): Service[] {
+/** `closers` end streams that would stay open for ever. */
+function createServices(
+  { options, ...rest }: Omit<Parts, "load" | "regions" | "threads" | "apis">,
+  closers: (() => Promise<void>)[],
+): Service[] {
   const { metrics, log, open } = rest;
   const regions = new SharedMemoryRegions(options.memory.allowClientSharedMemory, deviceRegions(log));
   if (options.metrics.openWork) for (const family of openWorkFamilies(open)) metrics.register(family);
   const load = new LoadMeter(metrics);
-  const apis = createApis({ options, ...rest }, load);
+  const apis = createApis({ options, ...rest }, load, closers);
   const parts: Parts = { options, ...rest, regions, load, apis, threads: jsonThreads(options) };
   const services =
     options.http.isEnabled && options.grpc.isEnabled && options.http.isOnePort

@@ -8,6 +8,8 @@ import { keepFreedMemory } from "../native/process-memory.ts";
 import type { ServerLog } from "../observe/log.ts";
 import { MetricRegistry } from "../observe/metrics.ts";
 import { Tracer } from "../observe/trace/tracer.ts";
+import { importOptional } from "../packages/optional-package.ts";
+import type { McpModule } from "../protocol/mcp/mcp-endpoint.ts";
 import { AgentFinder } from "../repository/agents/agent-finder.ts";
 import type { ModelManager } from "../repository/model-manager.ts";
 import { RepositoryServer } from "../repository/model-server.ts";
@@ -60,6 +62,7 @@ interface Parts {
   readonly poller: RepositoryPoller;
   /** Absent: calls need no key. */
   readonly access: OpenAccess | undefined;
+  readonly mcp: McpModule | undefined;
 }
 
 /** @throws ServerError when a model fails to load and the options say that this ends the start, or a port is taken */
@@ -100,6 +103,7 @@ async function buildParts(options: ServerOptions, log: ServerLog): Promise<Parts
     unload: (name, unloadDependents) => server.unload(name, unloadDependents),
     modelReady: (name, version) => server.modelReady(name, version),
   };
+  const mcp = options.openai.allowsMcp ? await loadMcp() : undefined;
   const access = await openAccess(options.openai, metrics, log);
   const backends = createBackends(control);
   const caches = await openCaches(options.cache, log);
@@ -117,15 +121,35 @@ async function buildParts(options: ServerOptions, log: ServerLog): Promise<Parts
     strictReadiness: options.repository.strictReadiness,
   });
   const poller = new RepositoryPoller(manager, log);
-  return { options, log, places, registry, metrics, backends, caches, tracer, agents, manager, server, poller, access };
+  return {
+    options,
+    log,
+    places,
+    registry,
+    metrics,
+    backends,
+    caches,
+    tracer,
+    agents,
+    manager,
+    server,
+    poller,
+    access,
+    mcp,
+  };
+}
+
+/** @throws MissingPackageError */
+function loadMcp(): Promise<McpModule> {
+  return importOptional("@nereid/mcp", "mcp-module", "--allow-mcp");
 }
 
 /** Loads the models, then listens. @throws ServerError after all parts are closed */
 async function openFrontends(parts: Parts): Promise<RunningFrontends> {
-  const { options, log, metrics, manager, server, poller, access } = parts;
+  const { options, log, metrics, manager, server, poller, access, mcp } = parts;
   const { repository } = options;
   try {
-    const frontends = frontendsOf(options, server, metrics, log, access?.keys);
+    const frontends = frontendsOf(options, server, metrics, log, { keys: access?.keys, mcp });
     await frontends.expectFree(); // models may take minutes
     const failures = await manager.loadAtStart(startupModels(options));
     logTables(parts, failures);

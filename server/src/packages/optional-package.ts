@@ -6,6 +6,7 @@ import { ServerError } from "../core/server-error.ts";
 
 export type OptionalPackage =
   | "@nereid/images"
+  | "@nereid/mcp"
   | "@nereid/object-stores"
   | "@nereid/offline"
   | "@nereid/onnx-tools"

@@ -1,6 +1,8 @@
 /** Flags of the commands that take the name of a model, and the tools that these commands share. */
 import { homedir } from "node:os";
 import process from "node:process";
+import { UsageError } from "@nereid/server/cli/arguments";
+import { ENGINE_NAMES, type EngineName } from "@nereid/server/engine/engine-spec";
 import type { Reporter } from "@nereid/server/files/progress";
 import { hubSettings } from "@nereid/server/hub/settings";
 import type { ResolveContext } from "../resolve/resolved-model.ts";
@@ -24,7 +26,12 @@ interface Text {
 }
 
 /** How a model is found and loaded. */
-export const LOAD_FLAGS: { readonly offline: Switch; readonly "weight-type": Text; readonly set: Text } = {
+export const LOAD_FLAGS: {
+  readonly offline: Switch;
+  readonly "weight-type": Text;
+  readonly engine: Text;
+  readonly set: Text;
+} = {
   offline: { type: "switch", summary: "use what is here and no network; also by HF_HUB_OFFLINE=1" },
   "weight-type": {
     type: "string",
@@ -32,8 +39,20 @@ export const LOAD_FLAGS: { readonly offline: Switch; readonly "weight-type": Tex
     summary:
       "keep weights as f32, bf16, f16, q8_0, q4_0 or q4_1, on GPUs also fp8 or int4; default: as stored, narrower if that does not fit",
   },
+  engine: {
+    type: "string",
+    value: "NAME",
+    summary: "nereid, llama.cpp (any GGUF file) or auto, the default: nereid where it knows the model",
+  },
   set: { type: "string", value: "KEY:VALUE,...", summary: "placeholders of the templates, as for nereid init-repo" },
 };
+
+/** @throws UsageError for another name */
+export function engineOf({ engine }: { readonly engine?: string | undefined }): EngineName | undefined {
+  const found = ENGINE_NAMES.find((name) => name === engine);
+  if (engine === undefined || found !== undefined) return found;
+  throw new UsageError(`--engine is '${engine}', expected ${ENGINE_NAMES.join(", ")}`);
+}
 
 export function resolveContext(
   { offline = false, refreshes = false }: { readonly offline?: boolean; readonly refreshes?: boolean },

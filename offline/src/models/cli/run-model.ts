@@ -15,7 +15,7 @@ import { chatInTerminal } from "../chat/terminal-chat.ts";
 import { prepareModel } from "../prepare/prepare-model.ts";
 import { resolveModel } from "../resolve/resolve-model.ts";
 import type { ResolveContext } from "../resolve/resolved-model.ts";
-import { LOAD_FLAGS, NAME_ARGUMENT, resolveContext } from "./model-flags.ts";
+import { engineOf, LOAD_FLAGS, NAME_ARGUMENT, resolveContext } from "./model-flags.ts";
 
 /** One person asks one question at a time. */
 const BATCH_SIZE = 4;
@@ -97,7 +97,7 @@ async function openServer({ values, positionals, reporter, signal }: Context, is
   }
   const resolved = await resolveModel(name, context);
   const others = values.set === undefined ? new Map() : parseTemplateValues(values.set, () => false).values;
-  const options = { maxBatchSize: BATCH_SIZE, weightType: values["weight-type"], others };
+  const options = { maxBatchSize: BATCH_SIZE, weightType: values["weight-type"], engine: engineOf(values), others };
   const { repository, servedName, lines, system } = await prepareModel(resolved, options, context);
   if (isChat) for (const line of lines) reporter.info(line);
   if (isChat) reporter.info("Loading ...");
@@ -118,7 +118,7 @@ async function findRunning(name: string, values: Values, { store }: ResolveConte
     const server = { url: values.server.replace(/\/+$/, ""), apiKey };
     return modelOf(server, values.model ?? name);
   }
-  const isPinned = values["weight-type"] !== undefined || values.set !== undefined;
+  const isPinned = [values["weight-type"], values.engine, values.set].some((value) => value !== undefined);
   return isPinned ? undefined : findServer(store, values.model ?? name, apiKey);
 }
 

@@ -149,14 +149,14 @@ test("nereid stop ends the server, which needs no network the second time", asyn
 
 test("nereid serve refuses what it cannot find or read, and says how to go on", async () => {
   writeFileSync(join(root, "odd.gguf"), "no model");
-  const fields = [["general.architecture", STRING, "gemma3"]] as const;
-  writeFileSync(join(root, "gemma.gguf"), ggufBytes({ fields, tensors: [] }));
-  const names = ["org/none", join(root, "odd.gguf"), join(root, "gemma.gguf")];
-  const [unknown, broken, other] = await Promise.all(names.map((name) => runCli(["serve", name], env)));
+  const fields = [["general.architecture", STRING, "mamba"]] as const;
+  writeFileSync(join(root, "other.gguf"), ggufBytes({ fields, tensors: [] }));
+  const names = [["org/none"], [join(root, "odd.gguf")], [join(root, "other.gguf"), "--engine", "nereid"]];
+  const [unknown, broken, other] = await Promise.all(names.map((name) => runCli(["serve", ...name], env)));
   assert.ok(unknown !== undefined && broken !== undefined && other !== undefined);
   assert.match(
     other.stderr,
-    /gemma\.gguf: GGUF files of the architecture 'gemma3' are not served; those of llama, .* are\nThe model's/,
+    /other\.gguf: engine nereid does not serve GGUF files of the architecture 'mamba', but llama, .*\nLeave --engine/,
   );
   assert.equal(unknown.code, 1);
   assert.match(unknown.stderr, /nereid serve: org\/none is neither here nor at http.*\nCheck the name/);
@@ -164,6 +164,17 @@ test("nereid serve refuses what it cannot find or read, and says how to go on", 
   assert.match(broken.stderr, /nereid serve: .*odd\.gguf/);
   assert.doesNotMatch(unknown.stderr + broken.stderr, / at .*\.(ts|js):/);
   assert.equal(existsSync(join(root, "cache/nereid/models/repositories/odd.gguf")), false);
+});
+
+test("nereid run and show take a GGUF file of an architecture that only libllama knows", async () => {
+  const model = fileURLToPath(new URL("../../../../tests/llama-cpp/models/mamba.gguf", import.meta.url));
+  const show = await runCli(["show", model], env);
+  assert.match(
+    show.stdout,
+    /^architecture +mamba\nparameters +20,512\nweights +f32 \(84\.0 KiB\)\ncontext +256 tokens$/m,
+  );
+  const run = await runCli(["run", model, "hello", "--max-tokens=5", "--temperature=0"], env);
+  assert.deepEqual([run.code, [...run.stdout.trimEnd()].length], [0, 5], run.stderr);
 });
 
 test("splitFlags() keeps values with their flags", () => {

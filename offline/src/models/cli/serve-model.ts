@@ -1,16 +1,25 @@
 /** `nereid serve NAME`: finds the model of a name, says what will run, and serves it. */
+import process from "node:process";
 import { type CommandSyntax, type FlagTable, UsageError } from "@nereid/server/cli/arguments";
 import { urlOf } from "@nereid/server/cli/curl-hints";
 import { runCommand } from "@nereid/server/cli/run-command";
 import { serve } from "@nereid/server/cli/serve";
 import { FLAGS as SERVER_FLAGS } from "@nereid/server/config/flags/flag-table";
 import { scanArguments } from "@nereid/server/config/flags/getopt";
+import { availableProcessors, processorName } from "@nereid/server/device/cpu/available-processors";
+import { freeMemory } from "@nereid/server/device/cpu/free-memory";
+import type { Reporter } from "@nereid/server/files/progress";
+import { formatBytes } from "@nereid/server/files/progress-text";
+import { ToolError } from "@nereid/server/files/tool-error";
 import { parseTemplateValues } from "../../template/template-values.ts";
+import { describeModel, factsLine } from "../prepare/describe-model.ts";
+import { fitOnCpu, fitTable } from "../prepare/fit-model.ts";
 import { type PreparedModel, prepareModel } from "../prepare/prepare-model.ts";
 import { resolveModel } from "../resolve/resolve-model.ts";
+import type { ResolvedModel } from "../resolve/resolved-model.ts";
 import type { ModelStore } from "../store/model-store.ts";
 import { recordServer } from "../store/running-servers.ts";
-import { LOAD_FLAGS, NAME_ARGUMENT, resolveContext } from "./model-flags.ts";
+import { engineOf, LOAD_FLAGS, NAME_ARGUMENT, resolveContext } from "./model-flags.ts";
 import { type Endpoints, servingText } from "./serving-text.ts";
 
 const MAX_BATCH_SIZE = 64;
@@ -24,6 +33,7 @@ const FLAGS = {
     default: MAX_BATCH_SIZE,
     summary: "requests that run at the same time",
   },
+  fit: { type: "switch", summary: "say what fits this machine's CPU and how fast it may be, and serve nothing" },
 } as const satisfies FlagTable;
 
 const SYNTAX: CommandSyntax<typeof FLAGS> = {
@@ -49,10 +59,16 @@ export async function serveModelCommand(argv: readonly string[]): Promise<void> 
     }
     const context = resolveContext(values, { reporter, signal });
     const resolved = await resolveModel(name, context);
+    if (values.fit) return tellFit(resolved, values.max_batch_size, reporter, signal);
     const settings = values.set === undefined ? new Map() : parseTemplateValues(values.set, () => false).values;
     const prepared = await prepareModel(
       resolved,
-      { maxBatchSize: values.max_batch_size, weightType: values["weight-type"], others: settings },
+      {
+        maxBatchSize: values.max_batch_size,
+        weightType: values["weight-type"],
+        engine: engineOf(values),
+        others: settings,
+      },
       context,
     );
     for (const line of prepared.lines) reporter.info(line);
@@ -62,6 +78,26 @@ export async function serveModelCommand(argv: readonly string[]): Promise<void> 
     found = { prepared, store: context.store };
   });
   if (found !== undefined) await serveRepository(found.prepared, others, found.store);
+}
+
+/** @throws ToolError for a model repository, and for files that no type of weights makes fit */
+async function tellFit(
+  { kind, path, origin }: ResolvedModel,
+  maxSequences: number,
+  reporter: Reporter,
+  signal: AbortSignal,
+): Promise<void> {
+  if (kind === "repository")
+    throw new ToolError(`${path} is a model repository`, { fix: "Give the folder of one model, for --fit" });
+  const facts = await describeModel(path);
+  if (facts.engine !== "nereid")
+    throw new ToolError(`--fit counts models of our own engine; ${facts.engine} computes this one`, {
+      fix: "Leave --fit out: the line Memory of the start says what it takes",
+    });
+  const fits = await fitOnCpu(path, maxSequences, signal);
+  const machine = `${availableProcessors()} processors (${processorName()}), ${formatBytes(freeMemory())} of memory free`;
+  reporter.result(`Found   ${origin}\nModel   ${factsLine(facts)}\nMachine ${machine}\n\n${fitTable(fits)}`, { fits });
+  if (fits.every(({ numBytes }) => numBytes === undefined)) process.exitCode = 1;
 }
 
 /** Log lines of a start are for operators of repositories; here the few lines above say what runs. */
@@ -90,8 +126,18 @@ function recordEndpoints(store: ModelStore, name: string, endpoints: Endpoints):
   return http === undefined ? undefined : recordServer(store, { name, url: urlOf(http.address, http.port, false) });
 }
 
-const OWN_NAMES: readonly string[] = ["offline", "weight-type", "set", "max-batch-size", "quiet", "json", "help"];
-const OWN_WITH_VALUE: readonly string[] = ["weight-type", "set", "max-batch-size"];
+const OWN_NAMES: readonly string[] = [
+  "offline",
+  "fit",
+  "weight-type",
+  "engine",
+  "set",
+  "max-batch-size",
+  "quiet",
+  "json",
+  "help",
+];
+const OWN_WITH_VALUE: readonly string[] = ["weight-type", "engine", "set", "max-batch-size"];
 
 /** This command's flags and the name, apart from the server's flags with their values. */
 export function splitFlags(argv: readonly string[]): { readonly own: string[]; readonly others: string[] } {

@@ -1,17 +1,23 @@
 /** Facts of a model from the headers of its files: architecture, size, types, context, memory. It reads no weight. */
 
 import type { ServerError } from "@nereid/server/core/server-error";
+import { chooseEngine, type EngineChoice } from "@nereid/server/engine/choose-engine";
 import { planCpuMemory } from "@nereid/server/engine/cpu/memory-demand";
 import { DEFAULT_ENGINE_CONFIG } from "@nereid/server/engine/engine-config";
-import type { EngineSpec } from "@nereid/server/engine/engine-spec";
+import type { EngineName, EngineSpec } from "@nereid/server/engine/engine-spec";
+import { contextLengthOf, planLlamaMemory } from "@nereid/server/engine/llama/memory-demand";
 import { formatBytes } from "@nereid/server/files/progress-text";
 import { ToolError } from "@nereid/server/files/tool-error";
+import { readGgufSummary } from "@nereid/server/formats/gguf/gguf";
+import { ggmlTypeName } from "@nereid/server/formats/gguf/type-names";
 import type { TensorSource } from "@nereid/server/formats/tensors/tensor-source";
 import { loadTokenizer } from "@nereid/server/formats/tokenizer/tokenizer-files";
 import { openDecoder } from "../../checkpoint/convert-checkpoint.ts";
 import { findTokenizer } from "../../repository/create/repository-stage.ts";
 
 export interface ModelFacts {
+  /** Engine that computes it. */
+  readonly engine: EngineChoice["engine"];
   /** As config.json names it: `LlamaForCausalLM`. */
   readonly architecture: string;
   readonly numParameters: number;
@@ -25,26 +31,53 @@ export interface ModelFacts {
 }
 
 /** Tokens of a block of the KV cache on the CPU, as the engine host has them. */
-const BLOCK_SIZE = 16;
+export const BLOCK_SIZE = 16;
 /** Types in which floats are tried, widest first, until the model fits. Undefined: as the files have them. */
-const NARROWER = [undefined, "bf16", "q8_0", "q4_0"] as const;
+export const NARROWER = [undefined, "bf16", "q8_0", "q4_0"] as const;
 const STEPS = [
   { size: 1e9, unit: "B" },
   { size: 1e6, unit: "M" },
   { size: 1e3, unit: "K" },
 ];
 
-/** @throws ToolError naming what the files lack, or the architecture that is not served */
-export async function describeModel(path: string): Promise<ModelFacts> {
+/** @throws ToolError naming what the files lack, or the engine that does not take them */
+export async function describeModel(path: string, engine: EngineName = "auto"): Promise<ModelFacts> {
+  const choice = await chooseEngine(path, engine).catch((cause: unknown) => {
+    throw new ToolError(cause instanceof Error ? cause.message : String(cause), { cause });
+  });
+  return choice.engine === "llama.cpp" ? describeGguf(choice.path) : describeOwn(path);
+}
+
+/** A file for libllama, whose tensor types only that needs to know. */
+async function describeGguf(path: string): Promise<ModelFacts> {
+  const { metadata, tensors, fileBytes } = await readGgufSummary(path);
+  const types = new Map<string, number>();
+  for (const { type, shape } of tensors) {
+    const name = ggmlTypeName(type);
+    types.set(name, (types.get(name) ?? 0) + numElements(shape));
+  }
+  return {
+    engine: "llama.cpp",
+    architecture: String(metadata.get("general.architecture") ?? "unknown architecture"),
+    numParameters: tensors.reduce((sum, { shape }) => sum + numElements(shape), 0),
+    weightTypes: byAmount(types),
+    weightBytes: fileBytes,
+    contextLength: contextLengthOf(metadata),
+    chatTemplate: await chatTemplateOf(path),
+  };
+}
+
+async function describeOwn(path: string): Promise<ModelFacts> {
   const { parsed, files, tensors } = await openDecoder(path).catch((error: unknown) => {
     throw withArchitectures(error, path);
   });
   try {
     const types = bytesByType(tensors);
     return {
+      engine: "nereid",
       architecture: architectureOf(files.config),
       numParameters: [...tensors.tensors.values()].reduce((sum, { shape }) => sum + numElements(shape), 0),
-      weightTypes: [...types].sort(([, a], [, b]) => b - a).map(([type]) => type),
+      weightTypes: byAmount(types),
       weightBytes: [...types.values()].reduce((sum, bytes) => sum + bytes, 0),
       contextLength: parsed.config.maxPositions,
       chatTemplate: await chatTemplateOf(path),
@@ -65,6 +98,18 @@ export function factsLine({
   const types = weightTypes.slice(0, 2).join(" and ");
   const size = `${countText(numParameters)} parameters in ${types} (${formatBytes(weightBytes)})`;
   return `${architecture}, ${size}, context ${contextLength} tokens`;
+}
+
+/** For libllama, which takes the weights as they are. @throws ToolError with the numbers when they do not fit */
+export async function planLlamaCpp(path: string, maxSequences: number): Promise<MemoryChoice> {
+  const { path: file } = await chooseEngine(path, "llama.cpp");
+  const spec = { engine: { ...DEFAULT_ENGINE_CONFIG, maxSequences }, kvCacheTokens: 0 };
+  try {
+    const plan = planLlamaMemory(await readGgufSummary(file), spec, BLOCK_SIZE);
+    return { weightType: undefined, line: lineOf(plan.lines) };
+  } catch (cause) {
+    throw doesNotFit(cause);
+  }
 }
 
 export interface MemoryChoice {
@@ -93,14 +138,21 @@ export async function chooseCpuMemory(
         BLOCK_SIZE,
         freeBytes,
       );
-      return { weightType, line: plan.lines.join("; ").replace(/^memory plan: /, "") };
+      return { weightType, line: lineOf(plan.lines) };
     } catch (error) {
       refusal ??= error;
     }
   }
-  const message = (refusal as ServerError).message;
-  throw new ToolError(message, {
-    cause: refusal,
+  throw doesNotFit(refusal);
+}
+
+function lineOf(lines: readonly string[]): string {
+  return lines.join("; ").replace(/^memory plan: /, "");
+}
+
+function doesNotFit(cause: unknown): ToolError {
+  return new ToolError((cause as ServerError).message, {
+    cause,
     fix: "Take a smaller model, a GGUF file of fewer bits (org/model:Q4_K_M), or a machine with more memory",
   });
 }
@@ -109,10 +161,14 @@ export async function chooseCpuMemory(
 function withArchitectures(error: unknown, path: string): unknown {
   const [, served, got] = /general\.architecture: expected (.*), got (\S+)$/.exec(String(error)) ?? [];
   if (served === undefined) return error;
-  return new ToolError(`${path}: GGUF files of the architecture '${got}' are not served; those of ${served} are`, {
+  return new ToolError(`${path}: engine nereid does not serve GGUF files of the architecture '${got}', but ${served}`, {
     cause: error,
-    fix: "The model's safetensors may be: nereid serve org/model. README lists the architectures",
+    fix: "Leave --engine away, or give --engine llama.cpp",
   });
+}
+
+function byAmount(types: ReadonlyMap<string, number>): readonly string[] {
+  return [...types].sort(([, a], [, b]) => b - a).map(([type]) => type);
 }
 
 function bytesByType({ tensors }: TensorSource): Map<string, number> {

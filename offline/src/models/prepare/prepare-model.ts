@@ -5,18 +5,20 @@
 import { existsSync } from "node:fs";
 import { rm } from "node:fs/promises";
 import { findGpus } from "@nereid/server/device/cuda/find-gpus";
-import { type EngineSpec, GPU_MATRICES, WEIGHT_TYPES } from "@nereid/server/engine/engine-spec";
+import { type EngineName, type EngineSpec, GPU_MATRICES, WEIGHT_TYPES } from "@nereid/server/engine/engine-spec";
 import { Reporter } from "@nereid/server/files/progress";
 import { ToolError } from "@nereid/server/files/tool-error";
 import { initRepository } from "../../repository/create/init-repo.ts";
 import type { ResolveContext, ResolvedModel } from "../resolve/resolved-model.ts";
-import { chooseCpuMemory, describeModel, factsLine, type ModelFacts } from "./describe-model.ts";
+import { chooseCpuMemory, describeModel, factsLine, type ModelFacts, planLlamaCpp } from "./describe-model.ts";
 
 export interface PrepareOptions {
   /** Requests that run at the same time. */
   readonly maxBatchSize: number;
   /** The parameter `weight_type`; undefined: as the files have them, or narrower where they do not fit. */
   readonly weightType: string | undefined;
+  /** The parameter `engine`; undefined: auto. */
+  readonly engine?: EngineName | undefined;
   /** Placeholders of the templates, as in `nereid init-repo --set`. */
   readonly others: ReadonlyMap<string, string>;
 }
@@ -43,25 +45,39 @@ export async function prepareModel(
   if (model.kind === "repository") {
     return { repository: model.path, servedName: undefined, facts: undefined, system: undefined, lines: [found] };
   }
-  const facts = await describeModel(model.path);
-  const [gpu] = findGpus().gpus;
-  const choice =
-    gpu === undefined
-      ? await chooseCpuMemory(model.path, onlyCpuType(options.weightType), options.maxBatchSize)
-      : { weightType: options.weightType, line: undefined };
-  const parameters = engineParameters(model, choice.weightType);
+  const facts = await describeModel(model.path, options.engine);
+  const [gpu] = facts.engine === "nereid" ? findGpus().gpus : [];
+  const choice = await chooseMemory(model.path, facts, options, gpu !== undefined);
+  const parameters = engineParameters(model, choice.weightType, options.engine);
   const repository = await writeRepository(model, parameters, gpu !== undefined, options, context);
+  const device = gpu === undefined ? "the CPU" : `GPU ${gpu.ordinal} (${gpu.name})`;
+  const by = facts.engine === "nereid" ? "" : ` by ${facts.engine}`;
   const lines = [
     found,
     `Model   ${factsLine(facts)}`,
     ...(choice.line === undefined ? [] : [`Memory  ${choice.line}`]),
-    `Run     on ${gpu === undefined ? "the CPU" : `GPU ${gpu.ordinal} (${gpu.name})`}, weights ${weightText(choice.weightType, options.weightType, facts)}`,
+    `Run     on ${device}${by}, weights ${weightText(choice.weightType, options.weightType, facts)}`,
     ...(facts.chatTemplate === undefined
       ? ["Note    it has no chat template: messages become lines of 'role: text'"]
       : []),
     ...(model.notes ?? []).map((note) => `Note    ${note}`),
   ];
   return { repository, servedName: model.name, facts, system: model.system, lines };
+}
+
+async function chooseMemory(
+  path: string,
+  { engine }: ModelFacts,
+  { weightType, maxBatchSize }: PrepareOptions,
+  usesGpu: boolean,
+): Promise<{ readonly weightType: string | undefined; readonly line: string | undefined }> {
+  if (engine === "nereid") {
+    return usesGpu ? { weightType, line: undefined } : chooseCpuMemory(path, onlyCpuType(weightType), maxBatchSize);
+  }
+  if (weightType === undefined) return planLlamaCpp(path, maxBatchSize);
+  throw new ToolError(`--weight-type ${weightType}: the llama.cpp engine computes with weights as they are stored`, {
+    fix: "Leave it away, or take a GGUF file of that type",
+  });
 }
 
 function onlyCpuType(text: string | undefined): EngineSpec["weightType"] {
@@ -76,16 +92,26 @@ function onlyCpuType(text: string | undefined): EngineSpec["weightType"] {
   );
 }
 
-function weightText(chosen: string | undefined, given: string | undefined, { weightTypes }: ModelFacts): string {
+function weightText(
+  chosen: string | undefined,
+  given: string | undefined,
+  { weightTypes, engine }: ModelFacts,
+): string {
+  if (engine === "llama.cpp") return "as stored";
   if (chosen === undefined) return /^b?f16$/.test(weightTypes[0] ?? "") ? "widened to f32" : "as stored";
   return given === undefined ? `in ${chosen}, because wider ones do not fit` : `in ${chosen}`;
 }
 
-function engineParameters(model: ResolvedModel, weightType: string | undefined): Record<string, string> {
+function engineParameters(
+  model: ResolvedModel,
+  weightType: string | undefined,
+  engine: EngineName | undefined,
+): Record<string, string> {
   const { sampling } = model;
   return {
     served_model_name: servedNames(model.name).join(","),
     ...(weightType === undefined ? {} : { weight_type: weightType }),
+    ...(engine === undefined ? {} : { engine }),
     ...(sampling === undefined ? {} : { default_sampling: JSON.stringify(sampling) }),
   };
 }

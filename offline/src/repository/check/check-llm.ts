@@ -4,6 +4,8 @@ import { freemem } from "node:os";
 import { join } from "node:path";
 import { parseLlmSettings } from "@nereid/server/backend/llm/llm-settings";
 import type { ModelConfig } from "@nereid/server/core/model-config";
+import { chooseEngine } from "@nereid/server/engine/choose-engine";
+import type { EngineName } from "@nereid/server/engine/engine-spec";
 import { formatBytes } from "@nereid/server/files/progress-text";
 import { hasModelFiles } from "@nereid/server/formats/hf/model-files";
 import { isPackedTensors } from "@nereid/server/formats/trtllm/engine-file";
@@ -19,9 +21,11 @@ const FOLDER_KEYS = ["gpt_model_path", "engine_dir", "model_dir", "model_path"];
 
 export async function checkLlm(model: ExaminedModel, config: ModelConfig, versionFolder: string): Promise<void> {
   let folders: readonly string[];
+  let engineName: EngineName;
   try {
     const settings = parseLlmSettings({ config, modelFolder: model.path, versionFolder });
     folders = settings.folders;
+    engineName = settings.engineName;
     for (const note of settings.notes) addNote(model, note);
   } catch (error) {
     model.addServerError(error);
@@ -29,7 +33,7 @@ export async function checkLlm(model: ExaminedModel, config: ModelConfig, versio
   }
   const found = folders.find((folder) => existsSync(folder) && hasModelFiles(folder));
   if (found === undefined) missingModel(model, folders, config);
-  else await openModel(model, found);
+  else await openModel(model, found, engineName);
 }
 
 /** Unfilled placeholders are counted elsewhere. A misspelt name loses a setting; one without effect here does not. */
@@ -60,10 +64,15 @@ function contentsOf(folder: string): string {
   return `no config.json and no GGUF file, but ${shown}${names.length > 6 ? ", …" : ""}`;
 }
 
-async function openModel(model: ExaminedModel, folder: string): Promise<void> {
+async function openModel(model: ExaminedModel, folder: string, engineName: EngineName): Promise<void> {
   if (reportGitLfs(model, folder)) return;
   let opened: OpenedDecoder;
   try {
+    const { engine, reason } = await chooseEngine(folder, engineName);
+    if (engine === "llama.cpp") {
+      model.add("note", `engine llama.cpp serves it: ${reason}`, "Nothing: the model loads");
+      return;
+    }
     opened = await openDecoder(folder);
   } catch (error) {
     const problem = error instanceof Error ? error.message : String(error);

@@ -3,6 +3,8 @@
  */
 import { copyFile, mkdir, readFile, writeFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
+import { chooseEngine } from "@nereid/server/engine/choose-engine";
+import { ENGINE_NAMES } from "@nereid/server/engine/engine-spec";
 import { requireFreeBytes } from "@nereid/server/files/disk-space";
 import type { Reporter } from "@nereid/server/files/progress";
 import { ToolError } from "@nereid/server/files/tool-error";
@@ -57,8 +59,7 @@ export interface InitResult {
 export async function initRepository(options: InitOptions): Promise<InitResult> {
   const model = resolve(options.modelDir);
   const repository = resolve(options.repository);
-  const opened = await openDecoder(model);
-  await opened.tensors.close();
+  await expectServed(model, options.engineParameters?.engine);
   const tokenizer = await findTokenizer(options.tokenizerDir, model);
   await expectRoom(repository, TEMPLATE_MODELS, options.replaces);
   const copies = options.copiesModel ? await filesToCopy(model, tokenizer) : new Map<string, string>();
@@ -73,6 +74,15 @@ export async function initRepository(options: InitOptions): Promise<InitResult> 
   options.signal.throwIfAborted();
   await show(folder, repository, TEMPLATE_MODELS);
   return { repository, models: TEMPLATE_MODELS, findings };
+}
+
+/** @throws ToolError when no engine takes the model, or the named one does not */
+async function expectServed(model: string, name: string | undefined): Promise<void> {
+  const engineName = ENGINE_NAMES.find((each) => each === name);
+  const choice = await chooseEngine(model, engineName).catch((cause: unknown) => {
+    throw new ToolError(cause instanceof Error ? cause.message : String(cause), { cause });
+  });
+  if (choice.engine === "nereid") await (await openDecoder(model)).tensors.close();
 }
 
 /** The unfilled templates, for filling by hand or script. @throws ToolError */

@@ -166,6 +166,9 @@ const OTHER_HANDLERS: Readonly<Record<string, FlagHandler>> = {
   "allow-lora-updates": (draft, value) => {
     draft.openai.allowsLoraUpdates = parseBoolean(value);
   },
+  "allow-mcp": (draft, value) => {
+    draft.openai.allowsMcp = parseBoolean(value);
+  },
   "openai-restricted-api": (draft, value) => restrictOpenAi(draft, value),
   "openai-files-dir": (draft, value) => {
     draft.openai.filesFolder = value;
@@ -254,11 +257,15 @@ function parseKeyedProtocols(text: string): KeyedProtocol[] {
   });
 }
 
-/** Header names are case-insensitive, so a leading `(?i)` of RE2 patterns is redundant. */
+/** RE2's flags in front of a pattern, such as `(?-i)`: header names are compared without case unless it says otherwise. */
+const LEADING_FLAGS = /^\(\?([imsU]*)(?:-([imsU]+))?\)/;
+
 function parsePattern(text: string): RegExp | undefined {
   if (text === "") return undefined;
+  const [lead = "", on = "", off = ""] = LEADING_FLAGS.exec(text) ?? [];
+  const flags = [...new Set(`i${on}`)].filter((flag) => flag !== "U" && !off.includes(flag));
   try {
-    return new RegExp(text.replace(/^\(\?i\)/, ""), "i");
+    return new RegExp(text.slice(lead.length), flags.join(""));
   } catch (cause) {
     throw new FlagError(`not a regular expression: ${text}`, { cause });
   }

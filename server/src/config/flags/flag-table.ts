@@ -227,6 +227,11 @@ const GROUPS: readonly (readonly [title: string, rows: readonly Row[]])[] = [
         "Whether /v1/load_lora_adapter and /v1/unload_lora_adapter work. Adapters come from a model's lora_dir only. Default is false.",
       ],
       [
+        "allow-mcp",
+        BOOLEAN,
+        "Whether models are tools of the Model Context Protocol (/mcp). Needs the package @nereid/mcp. Default is false.",
+      ],
+      [
         "openai-restricted-api",
         "<string> <string> <string>",
         "APIs of the OpenAI routes that need a header: <api>,<api> <header> <value>. Names: inference, embedding, model-repository, model-management, metrics, health. May be given several times.",

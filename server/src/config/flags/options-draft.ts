@@ -147,6 +147,7 @@ function endpointDrafts(isVertex: boolean, vertexPort: string, servicePort: stri
       apiKeyFile: undefined as string | undefined,
       apiKeysFor: ["openai"] as KeyedProtocol[],
       usageLedger: undefined as string | undefined,
+      allowsMcp: false,
     },
     sagemaker: {
       isEnabled: false,

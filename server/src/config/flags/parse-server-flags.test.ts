@@ -20,8 +20,8 @@ function usage(argv: readonly string[], env: Env = {}): string {
   return (parsed as { text: string }).text;
 }
 
-test("FLAG_HANDLERS has a handler for each of the 91 flags of Triton and the 20 of its own but --help, and no other", () => {
-  assert.equal(FLAGS.length, 111);
+test("FLAG_HANDLERS has a handler for each of the 91 flags of Triton and the 21 of its own but --help, and no other", () => {
+  assert.equal(FLAGS.length, 112);
   const names = FLAGS.map(({ name }) => name).filter((name) => name !== "help");
   assert.deepEqual([...FLAG_HANDLERS.keys()].sort(), names.sort());
 });
@@ -272,9 +272,9 @@ const READ: readonly (readonly [
     [5, 6],
   ],
   [
-    ["--http-header-forward-pattern=(?i)^x-"],
-    (o) => ["X-a", "ax-"].map((name) => o.http.headerForwardPattern?.test(name)),
-    [true, false],
+    ["--http-header-forward-pattern=(?i)^x-", "--grpc-header-forward-pattern=(?-i)X-.*"],
+    (o) => [o.http, o.grpc].map((e) => ["X-a", "x-a", "ax-"].filter((name) => e.headerForwardPattern?.test(name))),
+    [["X-a", "x-a"], ["X-a"]],
   ],
   [["--http-header-forward-pattern="], (o) => o.http.headerForwardPattern, undefined],
   [

@@ -191,6 +191,8 @@ export interface OpenAiOptions {
   readonly apiKeysFor: readonly KeyedProtocol[];
   /** Undefined: use is not written down. */
   readonly usageLedger: string | undefined;
+  /** Whether models are tools of the Model Context Protocol. */
+  readonly allowsMcp: boolean;
 }
 
 export interface SagemakerEndpointOptions extends EndpointOptions {

@@ -1,0 +1,92 @@
+/**
+ * Fit of a model on this machine's CPU, for each type of weights: memory, counted from the headers of its files, and the
+ * rate of one answer, from measured times of its GEMMs. Attention, sampling and the way to the client are left out of the
+ * rate, which is therefore an upper bound.
+ */
+import type { WeightType } from "@nereid/server/device/cpu/convert-elements";
+import { CpuDevice } from "@nereid/server/device/cpu/cpu-device";
+import { planCpuMemory } from "@nereid/server/engine/cpu/memory-demand";
+import { DEFAULT_ENGINE_CONFIG } from "@nereid/server/engine/engine-config";
+import { formatBytes } from "@nereid/server/files/progress-text";
+import { typePlan } from "@nereid/server/models/cpu/weights";
+import { listWeights } from "@nereid/server/models/weights/weight-list";
+import { timeDecode, variantsOf } from "../../build/measure-gemms.ts";
+import { openDecoder } from "../../checkpoint/convert-checkpoint.ts";
+import { textTable } from "../cli/text-table.ts";
+import { BLOCK_SIZE, NARROWER } from "./describe-model.ts";
+
+export interface Fit {
+  /** Undefined: as the files have them. */
+  readonly weightType: WeightType | undefined;
+  /** Weights, workspace and KV cache. Undefined: it does not fit. */
+  readonly numBytes: number | undefined;
+  /** Tokens of prompts and answers that the KV cache holds. */
+  readonly cacheTokens: number;
+  /** Rate of one answer. Undefined for experts, of which each token takes others, and where it does not fit. */
+  readonly tokensPerSecond: number | undefined;
+}
+
+/** Rows from the widest type to the narrowest. `freeBytes`: memory that the process may take. */
+export async function fitOnCpu(
+  modelDir: string,
+  maxSequences: number,
+  signal: AbortSignal,
+  freeBytes?: number,
+): Promise<readonly Fit[]> {
+  const fits: Fit[] = [];
+  for (const weightType of NARROWER) {
+    signal.throwIfAborted();
+    const engine = { ...DEFAULT_ENGINE_CONFIG, maxSequences };
+    const plan = await planCpuMemory(
+      { modelDir, engine, kvCacheTokens: 0, numThreads: 0, weightType },
+      BLOCK_SIZE,
+      freeBytes,
+    ).catch(() => undefined);
+    fits.push({
+      weightType,
+      numBytes: plan?.numBytes,
+      cacheTokens: (plan?.numBlocks ?? 0) * BLOCK_SIZE,
+      tokensPerSecond: plan === undefined ? undefined : await measureRate(modelDir, weightType),
+    });
+  }
+  return fits;
+}
+
+/** The first row that fits is the one that `nereid serve` takes. */
+export function fitTable(fits: readonly Fit[]): string {
+  const chosen = fits.find(({ numBytes }) => numBytes !== undefined);
+  const rows = fits.map((fit) => {
+    const { weightType = "as stored", numBytes, cacheTokens, tokensPerSecond } = fit;
+    if (numBytes === undefined) return [weightType, "does not fit", "", "", ""];
+    const rate = tokensPerSecond === undefined ? "not measured" : tokensPerSecond.toPrecision(2);
+    const tokens = `${cacheTokens} tokens`;
+    return [weightType, formatBytes(numBytes), tokens, String(Number(rate) || rate), fit === chosen ? "chosen" : ""];
+  });
+  return textTable(["weights", "memory", "kv cache", "tokens/s at most", ""], rows);
+}
+
+async function measureRate(modelDir: string, weightType: WeightType | undefined): Promise<number | undefined> {
+  const { parsed, tensors } = await openDecoder(modelDir);
+  const device = new CpuDevice();
+  try {
+    const { plans, tree } = listWeights(parsed, tensors);
+    const multiplied = plans.filter(({ isGemmOperand }) => isGemmOperand);
+    const all = parsed.config.tieWordEmbeddings ? [...multiplied, tree.embedding] : multiplied;
+    const usByKind = new Map<string, number>();
+    let sumUs = 0;
+    for (const plan of all) {
+      const [rows = 0, columns = 0, more] = plan.shape;
+      if (more !== undefined) return undefined;
+      const { type } = typePlan(plan, tensors, weightType);
+      const key = `${rows} ${columns} ${type}`;
+      const [way] = variantsOf(device, type, [rows, columns]);
+      const us = usByKind.get(key) ?? (way === undefined ? 0 : await timeDecode(device, [rows, columns], way));
+      usByKind.set(key, us);
+      sumUs += us;
+    }
+    return sumUs > 0 ? 1e6 / sumUs : undefined;
+  } finally {
+    await device.close();
+    await tensors.close();
+  }
+}
