@@ -22,6 +22,7 @@ await build({
     onnx: join(ROOT, "bench/gpu/onnx.ts"),
     served: join(ROOT, "bench/gpu/served.ts"),
     streamed: join(ROOT, "bench/gpu/streamed.ts"),
+    traffic: join(ROOT, "bench/gpu/traffic/main.ts"),
     "seed-comparison": join(ROOT, "bench/gpu/seed-comparison/compare.ts"),
   },
   outdir: folder,

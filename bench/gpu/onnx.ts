@@ -127,7 +127,7 @@ async function showAll(): Promise<void> {
   writeModels(PLAN.repository, flags.examples, NAMES, ALL_PLACES);
   const server = await startServer({ ...PLAN, flags: [...PLAN.flags, "--log-verbose=1"] });
   try {
-    printLines(server, /onnx_backend\] /);
+    printLines(server, /onnx_backend\.cc:1\] /);
     await showMemory(server);
     for (const name of NAMES) {
       for (const place of ALL_PLACES) if (place !== "cpu") await attempt(() => compare(name, place));
@@ -163,7 +163,7 @@ async function showRefusal({ title, model, ...lacking }: Lacking): Promise<void>
   const ofAll = ["--exit-on-error=false", "--strict-readiness=false", "--log-verbose=1"];
   const server = await startServer({ ...PLAN, flags: [...ofAll, ...lacking.flags], env: lacking.env ?? {} });
   try {
-    printLines(server, /onnx_backend\] |failed to load|E\d{4} /);
+    printLines(server, /onnx_backend\.cc:1\] |failed to load|E\d{4} /);
     for (const place of ["cpu", "gpu"]) {
       const inputs = MODELS[model]?.inputs(1) ?? [];
       const answer = await infer(`${model}_${place}`, inputs).then(

@@ -156,6 +156,7 @@ const GREEDY = {
   seedHigh: 0,
   index: 0,
   banned: [] as number[],
+  numTop: 0,
 } as const;
 
 function median(values: readonly number[]): number {
