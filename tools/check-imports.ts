@@ -3,7 +3,18 @@ import { existsSync, readdirSync, readFileSync } from "node:fs";
 import process from "node:process";
 import { fullFolders, importCycles, importGraph } from "./import-graph.ts";
 
-const PACKAGES = ["wire", "client", "server", "object-stores", "images", "retrieval", "onnx-tools", "offline", "web"];
+const PACKAGES = [
+  "wire",
+  "client",
+  "server",
+  "object-stores",
+  "images",
+  "mcp",
+  "retrieval",
+  "onnx-tools",
+  "offline",
+  "web",
+];
 /** Sources of one level of a folder, tests and measurements excluded. */
 const MAX_SOURCES = 27;
 const IS_SOURCE = /\.tsx?$/;

@@ -3,7 +3,18 @@ import { existsSync, readdirSync, readFileSync } from "node:fs";
 import process from "node:process";
 import { importedPath, importsOf } from "./import-graph.ts";
 
-const PACKAGES = ["wire", "client", "server", "object-stores", "images", "retrieval", "onnx-tools", "offline", "web"];
+const PACKAGES = [
+  "wire",
+  "client",
+  "server",
+  "object-stores",
+  "images",
+  "mcp",
+  "retrieval",
+  "onnx-tools",
+  "offline",
+  "web",
+];
 const layers: Record<string, string[]> = JSON.parse(readFileSync(new URL("layers.json", import.meta.url), "utf8"));
 const folders = Object.keys(layers).sort((a, b) => b.length - a.length); // longest match wins
 

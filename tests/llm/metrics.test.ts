@@ -1,7 +1,7 @@
 /** The metrics page of a server with a language model: valid, complete, and right about what happened. */
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { EXAMPLES } from "../support/model-repository.ts";
+import { EXAMPLES, SIMPLE_AND_PIPELINE } from "../support/model-repository.ts";
 import { eventually, readMetric } from "../support/probe-server.ts";
 import { type Family, parseMetricsPage, sumOf } from "../support/prometheus-text.ts";
 import { type ServerProcess, startServerProcess } from "../support/server-process.ts";
@@ -9,7 +9,7 @@ import { type ServerProcess, startServerProcess } from "../support/server-proces
 let server: ServerProcess;
 
 before(async () => {
-  server = await startServerProcess({ repositories: [EXAMPLES] });
+  server = await startServerProcess({ repositories: [EXAMPLES], flags: SIMPLE_AND_PIPELINE });
 });
 after(() => server.stop());
 

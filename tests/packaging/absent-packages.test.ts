@@ -121,6 +121,12 @@ test("`nereid init-repo --images` ends with one line that names the exporter", (
   assert.equal(status, 1);
 });
 
+test("--allow-mcp ends the start with the package of the protocol", () => {
+  const { status, text } = nereid(core, "serve", `--model-repository=${empty}`, "--allow-mcp=true", ...NO_PORTS);
+  assert.equal(status, 1, text);
+  assert.ok(text.includes(missing("--allow-mcp", "@nereid/mcp")), text);
+});
+
 test("a response cache in Redis ends the start with the package of its client", () => {
   const cache = "--cache-config=redis,host=127.0.0.1";
   const { status, text } = nereid(core, "serve", `--model-repository=${empty}`, cache, ...NO_PORTS);
