@@ -54,6 +54,40 @@ test("openServer() passes on why a call fails, and refuses flags that are none",
   await assert.rejects(openServer(["--no-such-flag=1"]), { message: /no-such-flag/ });
 });
 
+test("openServer() logs instances, and with --log-verbose=2 what a request asks for and how it goes on", async (context) => {
+  const folder = await repository();
+  context.after(() => rm(folder, { recursive: true }));
+  const file = join(folder, "log.txt");
+  const server = await openServer([`--model-repository=${folder}`, `--log-file=${file}`, "--log-verbose=2"]);
+  await server.model("same").infer({ INPUT0: [1, 2, 3, 4] });
+  await server.stop();
+  const text = await readFile(file, "utf8");
+  const records = text.split("\n").filter((line) => line.startsWith("I"));
+  const messages = records.flatMap((line) => (line.endsWith("]") || line.endsWith("] ") ? [] : [messageOf(line)]));
+  const about = (part: string): string[] => messages.filter((message) => message.includes(part));
+  assert.deepEqual(about("TRITONBACKEND_ModelInstanceInitialize").sort(), [
+    "identity: TRITONBACKEND_ModelInstanceInitialize: same_0 (CPU device 0)",
+    "square: TRITONBACKEND_ModelInstanceInitialize: square_0 (CPU device 0)",
+  ]);
+  assert.deepEqual(about("TRITONBACKEND_ModelFinalize").sort(), [
+    "identity: TRITONBACKEND_ModelFinalize: delete model state",
+    "square: TRITONBACKEND_ModelFinalize: delete model state",
+  ]);
+  assert.deepEqual(about("[request id:"), [
+    "infer_request: [request id: <id_unknown>] prepared: request id: , model: same, requested version: -1, actual version: 1, flags: 0x0, correlation id: 0, batch size: 2, priority: 0, timeout (us): 0\ninputs:\ninput: INPUT0, type: FP32, original shape: [2,2], batch + shape: [2,2], shape: [2]\noriginal requested outputs:\nrequested outputs:\nOUTPUT0",
+    "infer_request: [request id: <id_unknown>] Setting state from INITIALIZED to PENDING",
+    "infer_request: [request id: <id_unknown>] Setting state from PENDING to EXECUTING",
+    "infer_request: [request id: <id_unknown>] Setting state from EXECUTING to RELEASED",
+  ]);
+  assert.deepEqual(about("executing"), ["backend_model_instance: model same, instance same_0, executing 1 requests"]);
+});
+
+/** File and text of a line of the log. */
+function messageOf(line: string): string {
+  const [head = "", message = '""'] = line.split(/\.cc:\d+\] /, 2);
+  return `${head.split(" ").at(-1)}: ${JSON.parse(message)}`;
+}
+
 test("openServer() escapes the messages of its log unless the environment says otherwise", async (context) => {
   const folder = await repository();
   const before = process.env.TRITON_SERVER_ESCAPE_LOG_MESSAGES;

@@ -3,7 +3,7 @@ import { Client, credentials, Metadata, type ServiceError } from "@grpc/grpc-js"
 import type { RestrictedApi } from "@nereid/server/core/restricted-api";
 import { FakeModelServer } from "@nereid/server/protocol/grpc/fake-model-server.test-support";
 import { createMethods } from "@nereid/server/protocol/grpc/routes/methods";
-import { GRPC_TEST_OPTIONS } from "@nereid/server/protocol/grpc/test-peer.test-support";
+import { GRPC_TEST_OPTIONS, TestLog } from "@nereid/server/protocol/grpc/test-peer.test-support";
 import type { RouteName } from "@nereid/server/protocol/http/routes/router";
 import { SharedMemoryRegions } from "@nereid/server/protocol/shared-memory";
 
@@ -60,7 +60,12 @@ export interface GrpcRoute {
 
 /** From the table of the front end itself. */
 export function grpcRoutes(): readonly GrpcRoute[] {
-  const methods = createMethods(new FakeModelServer(), GRPC_TEST_OPTIONS, new SharedMemoryRegions(false));
+  const methods = createMethods(
+    new FakeModelServer(),
+    GRPC_TEST_OPTIONS,
+    new SharedMemoryRegions(false),
+    new TestLog(),
+  );
   return [...methods].map(([path, { kind, group }]) => ({ path, kind, group }));
 }
 

@@ -60,7 +60,8 @@ export async function sourceOf(code: string, changes: Partial<ModelSource> = {})
       info: line("info"),
       warn: line("warn"),
       error: line("error"),
-      verbose: (_level, location, message) => line("verbose")(location, message),
+      verbose: (_level, location, message) =>
+        line("verbose")(location, typeof message === "string" ? message : message()),
       table: line("table"),
     },
     models: {

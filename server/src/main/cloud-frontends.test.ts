@@ -13,6 +13,7 @@ import { frontendsOf, type RunningFrontends } from "./frontends.ts";
 const repository = mkdtempSync(join(tmpdir(), "nereid-cloud-"));
 mkdirSync(join(repository, "m", "1"), { recursive: true });
 const server = new FakeModelServer();
+const log = new TestLog();
 let running: RunningFrontends;
 let ports: { sagemaker: number; vertex: number };
 
@@ -28,7 +29,7 @@ before(async () => {
   const metrics = new MetricRegistry();
   metrics.register({ name: "nv_x", help: "x", type: "gauge", collect: () => [{ labels: {}, value: 1 }] });
   const env = { AIP_PREDICT_ROUTE: "/predict", AIP_HEALTH_ROUTE: "/health" };
-  running = frontendsOf(options(...flags), server, metrics, new TestLog(), { env });
+  running = frontendsOf(options(...flags), server, metrics, log, { env });
   await running.listen();
   const portOf = (name: "sagemaker" | "vertex_ai"): number => running.endpoints.get(name)?.port ?? 0;
   ports = { sagemaker: portOf("sagemaker"), vertex: portOf("vertex_ai") };
@@ -77,6 +78,16 @@ for (const [line, status, body] of [
     assert.equal((await ask("sagemaker", line, body)).status, status);
   });
 }
+
+test("each request is a line of the log under the name of its cloud", async () => {
+  log.lines.length = 0;
+  await ask("sagemaker", "GET /ping");
+  await ask("vertex", "POST /predict", INFER);
+  assert.deepEqual(log.lines, [
+    "1 sagemaker_server: SageMaker request: 0 /ping",
+    "1 vertex_ai_server: Vertex AI request: 2 /predict",
+  ]);
+});
 
 test("SageMaker: the life of a model that it names", async () => {
   const url = join(repository, "m");

@@ -259,6 +259,7 @@ function cloudServices(parts: Parts): Service[] {
       wrap(new HttpApi(ofHttp), new RouteGuard(ofHttp.options.restricted, ofHttp.keys)),
       { address, port },
       parts.log,
+      protocol === "sagemaker" ? "SageMaker" : "Vertex AI",
     );
     services.push({ name, protocol, endpoint, listener: listenerOf(front) });
   };

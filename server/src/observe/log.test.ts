@@ -42,6 +42,22 @@ test("update() switches levels and format at run time but never the file", () =>
   assert.equal(out.length, 1);
 });
 
+test("verbose() writes a message only when its level is on", () => {
+  const { log, out } = capture();
+  let numWritten = 0;
+  const message = (): string => {
+    numWritten += 1;
+    return `message ${numWritten}`;
+  };
+  log.verbose(1, "a", message);
+  assert.equal(numWritten, 0);
+  log.update({ log_verbose_level: 1 });
+  log.verbose(1, "a", message);
+  log.verbose(2, "a", message);
+  assert.deepEqual([numWritten, out.length], [1, 1]);
+  assert.match(out[0] ?? "", /^I.* a\.cc:1\] "message 1"\n$/);
+});
+
 test("escapeMessage() keeps one record on one line whatever a client sends", () => {
   for (const hostile of ["a\nE0101 forged", "a\r\n", "\u001b[31m", "\u2028", "\u2029", "\u009b31m", "\u007f"]) {
     // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is looked for

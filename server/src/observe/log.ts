@@ -11,7 +11,8 @@ export interface Logger {
   info(location: string, message: string): void;
   warn(location: string, message: string): void;
   error(location: string, message: string): void;
-  verbose(level: number, location: string, message: string): void;
+  /** A message that costs something to write is a function, called only when the level is on. */
+  verbose(level: number, location: string, message: string | (() => string)): void;
   /** A table or other multi-line text: printed unescaped after a line break. */
   table(location: string, text: string): void;
 }
@@ -81,8 +82,9 @@ export class ServerLog implements Logger, Disposable {
     if (this.#settings.log_error) this.#sink.err(this.#record("E", location, message));
   }
 
-  verbose(level: number, location: string, message: string): void {
-    if (this.#settings.log_verbose_level >= level) this.#sink.out(this.#record("V", location, message));
+  verbose(level: number, location: string, message: string | (() => string)): void {
+    if (this.#settings.log_verbose_level < level) return;
+    this.#sink.out(this.#record("V", location, typeof message === "string" ? message : message()));
   }
 
   table(location: string, text: string): void {

@@ -7,10 +7,13 @@ import type { ModelFolders, ServedModel, TensorMetadata } from "../core/model-se
 import { type ModelSignature, tensorMetadata } from "../core/model-signature.ts";
 import type { Tensor } from "../core/tensor.ts";
 import { validateRequest } from "../core/validate-request.ts";
+import type { Logger } from "../observe/log.ts";
+import { describePrepared } from "../scheduler/describe-request.ts";
 import type { ExecutionTiming } from "../scheduler/execution-timing.ts";
 import type { StatisticsCounter } from "../scheduler/model-statistics.ts";
 import { type RequestContext, ScheduledRequest } from "../scheduler/scheduled-request.ts";
 import type { Scheduler } from "../scheduler/scheduler.ts";
+import { BackendLog } from "./load/backend-log.ts";
 
 export interface ModelVersionParts {
   /** Repository of the model; "" without namespacing. */
@@ -26,6 +29,7 @@ export interface ModelVersionParts {
   readonly instances: readonly ModelInstance[];
   /** Undefined for an ensemble. */
   readonly model: BackendModel | undefined;
+  readonly log: Logger;
   readonly loadSeconds: number;
   /** Cache generation: differs per load of the version, or per content of its files. */
   readonly generation: () => string;
@@ -79,6 +83,10 @@ export class ModelVersion implements ServedModel {
     return this.#instances;
   }
 
+  get log(): Logger {
+    return this.#parts.log;
+  }
+
   /** Undefined for an ensemble. */
   get model(): BackendModel | undefined {
     return this.#parts.model;
@@ -127,6 +135,16 @@ export class ModelVersion implements ServedModel {
     onTiming?: (timing: ExecutionTiming, queueMs: number) => void,
   ): AsyncIterable<InferResponse> {
     const { inputs, batchSize } = validateRequest(request, this.signature);
+    const { log } = this.#parts;
+    log.verbose(2, "infer_request", () =>
+      describePrepared({
+        original: request,
+        inputs,
+        version: this.version,
+        batchSize: this.signature.maxBatchSize > 0 ? batchSize : 0,
+        outputNames: request.outputs.length > 0 ? request.outputs : this.signature.outputNames,
+      }),
+    );
     const checked = inputs === request.inputs ? request : withInputs(request, inputs);
     const { trace } = checked;
     if (trace !== undefined) trace.begin(this.version, checked.id, performance.now());
@@ -159,17 +177,22 @@ export class ModelVersion implements ServedModel {
     await this.#parts.scheduler.drain();
     this.#parts.onClosed?.();
     await this.#resizing;
+    const backendLog = new BackendLog(this.#parts.log, this.#config.backend);
+    for (const _ of this.#instances) backendLog.instanceFinalized();
     await Promise.all(this.#instances.map((instance) => instance.close()));
-    await this.#parts.model?.close();
+    if (this.#parts.model === undefined) return;
+    backendLog.modelFinalized();
+    await this.#parts.model.close();
   }
 }
 
 /** Context shared by the requests of a version. */
 export function requestContext(
-  parts: Pick<ModelVersionParts, "config" | "signature" | "version" | "statistics" | "decoupled">,
+  parts: Pick<ModelVersionParts, "config" | "signature" | "version" | "statistics" | "decoupled" | "log">,
 ): RequestContext {
-  const { config, signature, statistics, decoupled } = parts;
+  const { config, signature, statistics, decoupled, log } = parts;
   return {
+    log,
     signature,
     version: String(parts.version),
     statistics,

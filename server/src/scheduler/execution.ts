@@ -65,6 +65,7 @@ export interface ExecutionOptions {
 export function execute(options: ExecutionOptions): Promise<void> | undefined {
   const { requests, instance } = options;
   const execution = new Execution(requests, options.clock ?? SYSTEM_CLOCK);
+  options.log.verbose(1, "backend_model_instance", () => describeExecution(options));
   for (const request of requests) request.dequeued(execution.startMs);
   let running: Promise<void> | undefined;
   try {
@@ -77,6 +78,12 @@ export function execute(options: ExecutionOptions): Promise<void> | undefined {
     return undefined;
   }
   return running.catch((thrown: unknown) => failAll(options, thrown)).then(() => finish(options, execution));
+}
+
+/** As Triton's backends log it. Source: python_be.cc and onnxruntime.cc, `TRITONBACKEND_ModelInstanceExecute`. */
+function describeExecution({ instance, requests }: ExecutionOptions): string {
+  const model = requests[0]?.request.modelName ?? "";
+  return `model ${model}, instance ${instance.name}, executing ${requests.length} requests`;
 }
 
 function finish(options: ExecutionOptions, execution: Execution): void {

@@ -10,8 +10,10 @@ import type { ModelSignature } from "../core/model-signature.ts";
 import { ResponseStream } from "../core/response-stream.ts";
 import type { ServerError } from "../core/server-error.ts";
 import type { Tensor } from "../core/tensor.ts";
+import type { Logger } from "../observe/log.ts";
 import { clientShape } from "./client-shape.ts";
 import { type Clock, SYSTEM_CLOCK } from "./clock.ts";
+import { describeStep, type RequestState } from "./describe-request.ts";
 import type { ExecutableRequest } from "./execution.ts";
 import type { ExecutionTiming } from "./execution-timing.ts";
 import type { StatisticsCounter } from "./model-statistics.ts";
@@ -27,6 +29,8 @@ export interface RequestContext {
   /** For an ensemble: other models compute, so their times are durations and not points in time. */
   readonly isComposed?: boolean;
   readonly clock?: Clock | undefined;
+  /** Absent: nothing is logged. */
+  readonly log?: Logger;
 }
 
 const NO_OUTPUTS: readonly Tensor[] = [];
@@ -69,6 +73,7 @@ export class ScheduledRequest implements ExecutableRequest {
     this.#context = context;
     this.#onTiming = onTiming;
     context.statistics.accepted();
+    this.#note("INITIALIZED", "PENDING");
     const { trace } = request;
     if (trace === undefined) return;
     trace.mark("QUEUE_START", this.queuedMs);
@@ -120,6 +125,7 @@ export class ScheduledRequest implements ExecutableRequest {
     if (this.#dequeuedMs >= 0) return;
     this.#dequeuedMs = nowMs;
     this.#context.statistics.dequeued();
+    if (!this.#ended) this.#note("PENDING", "EXECUTING");
     const { trace, inputs } = this.request;
     if (trace !== undefined && !this.#ended && !this.#isComposed) trace.tensors("TENSOR_BACKEND_INPUT", inputs);
   }
@@ -207,6 +213,7 @@ export class ScheduledRequest implements ExecutableRequest {
 
   #end(failure: ServerError | undefined): void {
     this.#ended = true;
+    this.#note(this.#dequeuedMs < 0 ? "PENDING" : "EXECUTING", "RELEASED");
     this.#failure = failure;
     this.#endMs = this.#clock.nowMs();
     const wasTaken = this.#dequeuedMs >= 0;
@@ -214,6 +221,10 @@ export class ScheduledRequest implements ExecutableRequest {
     if (!wasTaken || this.#timing !== undefined) this.#endTrace();
     if (failure !== undefined || this.#timing !== undefined) this.#account();
     this.#onEnd?.();
+  }
+
+  #note(from: RequestState, to: RequestState): void {
+    this.#context.log?.verbose(2, "infer_request", () => describeStep(this.request, from, to));
   }
 
   get #isComposed(): boolean {

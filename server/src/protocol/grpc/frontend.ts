@@ -13,6 +13,7 @@ import { type Http2Stream, stopInput } from "../http2/stream.ts";
 import type { LoadReports } from "../load-report-text.ts";
 import type { Restrictions } from "../restriction.ts";
 import { SharedMemoryRegions } from "../shared-memory.ts";
+import { CallLog } from "./call-log.ts";
 import { expectKey } from "./key-check.ts";
 import type { GrpcOptions } from "./options.ts";
 import { expectAllowed, grpcRestrictions } from "./restriction.ts";
@@ -79,6 +80,7 @@ class Frontend implements GrpcFrontend, CallEnvironment, ConnectionHost {
   readonly #listener: Server;
   readonly #connections = new Set<Connection>();
   readonly #calls = new Set<GrpcCall>();
+  readonly #callLog: CallLog;
   /** Every open socket, those among them that never became a connection of HTTP/2. */
   readonly #sockets = new Set<Socket>();
   readonly #acceptPlain: AcceptPlain | undefined;
@@ -96,7 +98,8 @@ class Frontend implements GrpcFrontend, CallEnvironment, ConnectionHost {
     this.#log = log;
     this.maxMessageBytes = options.maxMessageBytes;
     this.inferCompressionLevel = options.inferCompressionLevel;
-    this.#methods = createMethods(server, options, regions ?? new SharedMemoryRegions(false));
+    this.#methods = createMethods(server, options, regions ?? new SharedMemoryRegions(false), log);
+    this.#callLog = new CallLog(log, this.#methods.keys());
     this.#listener = createListener(options, (socket) => this.accept(socket));
     this.#listener.on("connection", (socket: Socket) => this.#watch(socket));
   }
@@ -162,6 +165,7 @@ class Frontend implements GrpcFrontend, CallEnvironment, ConnectionHost {
 
   ended(call: GrpcCall): void {
     this.#calls.delete(call);
+    this.#callLog.ended(call.path, call.id);
     if (this.#isQuiet) this.#onQuiet?.();
   }
 
@@ -208,11 +212,13 @@ class Frontend implements GrpcFrontend, CallEnvironment, ConnectionHost {
       return;
     }
     if (this.#isDraining) throw new GrpcError(GRPC_STATUS.unavailable, DRAINING);
-    const method = this.#methods.get(headers[":path"] ?? "");
+    const path = headers[":path"] ?? "";
+    const method = this.#methods.get(path);
     if (method === undefined) throw new GrpcError(GRPC_STATUS.unimplemented, "");
+    const id = this.#callLog.started(path);
     const access = expectKey(this.#keys, method.group, headers);
     expectAllowed(this.#restrictions, method.group, headers);
-    const call = new GrpcCall(stream, method, this, access);
+    const call = new GrpcCall(stream, method, this, { id, access });
     this.#calls.add(call);
     call.start();
   }

@@ -24,6 +24,8 @@ export const GRPC_TEST_OPTIONS: GrpcOptions = {
 
 export class TestLog implements Logger {
   readonly errors: string[] = [];
+  /** Verbose lines. */
+  readonly lines: string[] = [];
   info(): void {
     this.errors.length += 0;
   }
@@ -33,8 +35,8 @@ export class TestLog implements Logger {
   error(_location: string, message: string): void {
     this.errors.push(message);
   }
-  verbose(): void {
-    this.errors.length += 0;
+  verbose(level: number, location: string, message: string | (() => string)): void {
+    this.lines.push(`${level} ${location}: ${typeof message === "string" ? message : message()}`);
   }
   table(): void {
     this.errors.length += 0;

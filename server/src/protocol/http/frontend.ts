@@ -11,6 +11,7 @@ import type { Http2Stream } from "../http2/stream.ts";
 import type { LoadReports } from "../load-report-text.ts";
 import type { RestrictedGroup } from "../restriction.ts";
 import { SharedMemoryRegions } from "../shared-memory.ts";
+import { type AccessLogName, withAccessLog } from "./access-log.ts";
 import { withCors } from "./cors.ts";
 import type { JsonThreads } from "./json/json-threads.ts";
 import { HttpApi, type HttpApiOptions } from "./routes/http-api.ts";
@@ -58,9 +59,14 @@ export function createHttpFrontend({ regions, apis = [], ...parts }: HttpFronten
   return createApiFrontend(withCors(handler, parts.cors), parts.options, parts.log);
 }
 
-/** A front end of another protocol over HTTP. */
-export function createApiFrontend(api: ApiHandler, options: ListenerOptions, log: Logger): HttpFrontend {
-  const listener = new HttpListener(api, options, log);
+/** A front end of another protocol over HTTP; `name`: as the access log names it. */
+export function createApiFrontend(
+  api: ApiHandler,
+  options: ListenerOptions,
+  log: Logger,
+  name?: AccessLogName,
+): HttpFrontend {
+  const listener = new HttpListener(withAccessLog(api, log, name), options, log);
   return {
     listen: () => listener.listen(),
     acceptStream: (stream, onClosed) => listener.acceptStream(stream, onClosed),

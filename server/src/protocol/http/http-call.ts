@@ -33,6 +33,8 @@ export interface HttpCall extends TraceHeaders {
   errorType: ContentType;
   /** Set by the handler that samples the request; the front end ends it with the answer. */
   trace: RequestTrace | undefined;
+  /** Set when the body of an inference was read: the id that the client gave, for the log. */
+  inferenceId?: string;
   /** Set by the front end where calls need an API key. */
   access?: CallAccess | undefined;
   /** Aborted when the client is gone. Made when first asked for. */

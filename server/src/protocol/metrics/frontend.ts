@@ -2,6 +2,7 @@
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { Logger } from "../../observe/log.ts";
 import { type BindOptions, type BoundAddress, bind } from "../bind.ts";
+import { describeCall } from "../http/access-log.ts";
 import type { Cors } from "../http/cors.ts";
 import { type CloseOptions, close } from "../http-listener.ts";
 
@@ -22,6 +23,8 @@ export interface MetricsFrontend {
 export function createMetricsFrontend({ render, log, cors, ...place }: MetricsFrontendOptions): MetricsFrontend {
   const server = createServer((request, response) => {
     response.sendDate = false;
+    const { method = "", url = "" } = request;
+    log.verbose(1, "http_server", () => `HTTP request: ${describeCall({ method, path: url.split("?", 1)[0] ?? "" })}`);
     if (cors !== undefined && answerCors(cors, request, response)) return;
     answer(request, response, render).catch((error: unknown) => {
       log.error("metrics", error instanceof Error ? (error.stack ?? error.message) : String(error));

@@ -5,6 +5,7 @@
 import type { BackendModel, InstanceSpec, ModelInstance } from "../../backend/backend.ts";
 import type { ModelConfig, ModelInstanceGroup } from "../../core/model-config.ts";
 import { invalidArgument } from "../../core/server-error.ts";
+import type { BackendLog } from "./backend-log.ts";
 
 export interface GroupedSpec {
   readonly group: ModelInstanceGroup;
@@ -12,7 +13,7 @@ export interface GroupedSpec {
 }
 
 /**
- * One spec per instance of each group, named as Triton names them. Passive groups are skipped: nothing would run them.
+ * One spec per instance of each group, named as Triton names them: instances on several GPUs share a name. Passive groups are skipped: nothing would run them.
  * `gpusPerInstance` consecutive GPUs of a group run one instance together. @throws ServerError when the GPUs of a group
  * are too few or not divisible
  */
@@ -43,8 +44,8 @@ function sharedSpecsOf(group: ModelInstanceGroup, model: string, gpusPerInstance
 function specsOf(group: ModelInstanceGroup): InstanceSpec[] {
   const kind = group.kind === "KIND_AUTO" ? "KIND_CPU" : group.kind;
   const names = Array.from({ length: group.count }, (_, i) => `${group.name}_${i}`);
-  if (kind !== "KIND_GPU") return names.map((name) => ({ name, kind, deviceId: 0 }));
-  return group.gpus.flatMap((deviceId) => names.map((name) => ({ name: `${name}_gpu${deviceId}`, kind, deviceId })));
+  const devices = kind === "KIND_GPU" ? group.gpus : [0];
+  return names.flatMap((name) => devices.map((deviceId) => ({ name, kind, deviceId })));
 }
 
 /** Passive instances are never scheduled: without another one, every request would wait for ever. */
@@ -60,8 +61,16 @@ export function devicesOf(specs: readonly InstanceSpec[]): number[] {
 }
 
 /** Creates all at once; when one fails, closes the others. */
-export async function createInstances(specs: readonly InstanceSpec[], model: BackendModel): Promise<ModelInstance[]> {
-  const made = await Promise.allSettled(specs.map((spec) => model.createInstance(spec)));
+export async function createInstances(
+  specs: readonly InstanceSpec[],
+  model: BackendModel,
+  log: BackendLog,
+): Promise<ModelInstance[]> {
+  const create = (spec: InstanceSpec): Promise<ModelInstance> => {
+    log.instanceInitialized(spec);
+    return model.createInstance(spec);
+  };
+  const made = await Promise.allSettled(specs.map(create));
   const instances = made.flatMap((result) => (result.status === "fulfilled" ? [result.value] : []));
   const failed = made.find((result) => result.status === "rejected");
   if (failed === undefined) return instances;

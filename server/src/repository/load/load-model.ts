@@ -38,6 +38,7 @@ import { namespaceOfKey } from "../model-key.ts";
 import { ModelVersion, requestContext } from "../model-version.ts";
 import type { ModelRegistry } from "../registry.ts";
 import type { PolledModel } from "../source/model-sources.ts";
+import { BackendLog } from "./backend-log.ts";
 import type { GpuLimits } from "./gpu-limits.ts";
 import { readInitialStates } from "./initial-states.ts";
 import { limitInstances } from "./instance-limits.ts";
@@ -88,13 +89,16 @@ export async function loadModelVersion(
   const labels = readLabels(config, polled.folder.path);
   const strategy = await strategyOf(context, { ...source, config });
   const generation = await generationOf(context, polled, version);
+  const { log } = context;
+  const backendLog = new BackendLog(log, backend.name);
+  backendLog.modelInitialized(config.name, version);
   const model = await backend.load({ ...source, config });
-  const instances = await createAll(context, config, model).catch(async (error: unknown) => {
+  const instances = await createAll(context, config, model, backendLog).catch(async (error: unknown) => {
     await model.close();
     throw error;
   });
-  const { log } = context;
   const base = {
+    log,
     namespace: namespaceOfKey(polled.key),
     config,
     version,
@@ -108,8 +112,8 @@ export async function loadModelVersion(
   });
   const inner =
     batching === undefined || feed === undefined
-      ? new BatchScheduler({ ...base, instances, log, limits, strategy })
-      : new SequenceScheduler({ ...base, batching, feed, instances, log, limits });
+      ? new BatchScheduler({ ...base, instances, limits, strategy })
+      : new SequenceScheduler({ ...base, batching, feed, instances, limits });
   const scheduler = withCache(context, { ...base, generation: () => generation }, inner);
   return new ModelVersion({
     ...base,
@@ -128,10 +132,11 @@ async function createAll(
   { gpuLimits }: LoadContext,
   config: ModelConfig,
   model: BackendModel,
+  log: BackendLog,
 ): Promise<ModelInstance[]> {
   const specs = instanceSpecs(config, model.gpusPerInstance).map(({ spec }) => spec);
   await gpuLimits?.expectRoom(config.name, devicesOf(specs));
-  return createInstances(specs, model);
+  return createInstances(specs, model, log);
 }
 
 /** The configuration as completed by the model, and the model loaded by the backend. */
@@ -276,6 +281,7 @@ async function loadEnsemble(
     scheduler,
     instances: [],
     model: undefined,
+    log: context.log,
     loadSeconds: (performance.now() - startMs) / 1000,
   });
 }

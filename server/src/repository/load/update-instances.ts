@@ -8,6 +8,7 @@ import type { ModelConfig } from "../../core/model-config.ts";
 import type { RequestContext } from "../../scheduler/scheduled-request.ts";
 import { type ModelVersion, requestContext } from "../model-version.ts";
 import type { PolledModel } from "../source/model-sources.ts";
+import { BackendLog } from "./backend-log.ts";
 import { createInstances, devicesOf, expectActiveInstance, type GroupedSpec, instanceSpecs } from "./instance-specs.ts";
 import { finishConfig, type LoadContext } from "./load-model.ts";
 import { warmUp } from "./warmup.ts";
@@ -35,6 +36,7 @@ export async function updateInstances(
   const fresh = await createInstances(
     added.map(({ spec }) => spec),
     model,
+    new BackendLog(context.log, config.backend),
   );
   const warming = { config, modelFolder: polled.folder.path, instances: fresh, log: context.log, feed: undefined };
   try {
@@ -49,8 +51,11 @@ export async function updateInstances(
   return true;
 }
 
-function contextOf({ signature, statistics, decoupled, version }: ModelVersion, config: ModelConfig): RequestContext {
-  return requestContext({ config, signature, statistics, decoupled, version: Number(version) });
+function contextOf(
+  { signature, statistics, decoupled, log, version }: ModelVersion,
+  config: ModelConfig,
+): RequestContext {
+  return requestContext({ config, signature, statistics, decoupled, log, version: Number(version) });
 }
 
 interface Plan {

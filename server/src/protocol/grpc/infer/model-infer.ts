@@ -3,6 +3,8 @@ import type { InferRequestMessage } from "@nereid/wire";
 import type { InferResponse } from "../../../core/infer-response.ts";
 import type { ModelServer } from "../../../core/model-server.ts";
 import { ServerError } from "../../../core/server-error.ts";
+import { requestPrefix } from "../../../core/validate-request.ts";
+import type { Logger } from "../../../observe/log.ts";
 import { meteredModel } from "../../metered-infer.ts";
 import { RequestMemory } from "../../request-memory.ts";
 import type { SharedMemoryRegions } from "../../shared-memory.ts";
@@ -16,6 +18,7 @@ export interface InferParts {
   readonly codec: ProtoInferCodec;
   readonly forwardPattern: RegExp | undefined;
   readonly regions: SharedMemoryRegions;
+  readonly log: Logger;
 }
 
 export function modelInferMethod(parts: InferParts): UnaryMethod {
@@ -40,6 +43,11 @@ async function modelInferWithMemory(parts: InferParts, bytes: Uint8Array, call: 
   }
 }
 
+/** A refusal or failure at verbose level 1, which clients see as the status of their call. */
+export function logInferFailure(log: Logger, location: string, id: string, error: unknown): void {
+  log.verbose(1, location, () => `${requestPrefix({ id })}Infer failed: ${ServerError.from(error).message}`);
+}
+
 function modelInfer(
   parts: InferParts,
   bytes: Uint8Array,
@@ -54,26 +62,31 @@ function modelInfer(
 }
 
 async function inferMessage(
-  { server, codec, forwardPattern }: InferParts,
+  { server, codec, forwardPattern, log }: InferParts,
   message: InferRequestMessage,
   call: CallContext,
   { memory, readMs }: { readonly memory: RequestMemory; readonly readMs: number },
 ): Promise<OutgoingMessage> {
-  const model = server.model(message.modelName, message.modelVersion);
-  if (model.decoupled) {
-    const text = "ModelInfer RPC doesn't support models with decoupled transaction policy";
-    throw new ServerError("unsupported", text);
+  try {
+    const model = server.model(message.modelName, message.modelVersion);
+    if (model.decoupled) {
+      const text = "ModelInfer RPC doesn't support models with decoupled transaction policy";
+      throw new ServerError("unsupported", text);
+    }
+    const { metadata, cancellation, access } = call;
+    if (server.tracing.isOn) call.trace = startGrpcTrace(server.tracing, model.name, metadata, readMs);
+    const { trace } = call;
+    const infer = prepareInfer(message, model, { metadata, forwardPattern, cancellation, access, memory, trace });
+    const responses = meteredModel(model, access, infer.request.inputs).infer(infer.request)[Symbol.asyncIterator]();
+    const first = await responses.next();
+    const response = first.done !== true && first.value.final ? first.value : await onlyResponse(first, responses);
+    if (response.error !== undefined) throw response.error;
+    trace?.mark("GRPC_SEND_START", performance.now());
+    return codec.encode(response, infer);
+  } catch (error) {
+    logInferFailure(log, "infer_handler", message.id, error);
+    throw error;
   }
-  const { metadata, cancellation, access } = call;
-  if (server.tracing.isOn) call.trace = startGrpcTrace(server.tracing, model.name, metadata, readMs);
-  const { trace } = call;
-  const infer = prepareInfer(message, model, { metadata, forwardPattern, cancellation, access, memory, trace });
-  const responses = meteredModel(model, access, infer.request.inputs).infer(infer.request)[Symbol.asyncIterator]();
-  const first = await responses.next();
-  const response = first.done !== true && first.value.final ? first.value : await onlyResponse(first, responses);
-  if (response.error !== undefined) throw response.error;
-  trace?.mark("GRPC_SEND_START", performance.now());
-  return codec.encode(response, infer);
 }
 
 /** A model may end with a flag of its own behind its response; more than one response is its fault. */

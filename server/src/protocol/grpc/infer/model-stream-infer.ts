@@ -14,11 +14,12 @@ import type { CallAccess } from "../../call-access.ts";
 import { LoopTurn } from "../../loop-turn.ts";
 import { meteredModel } from "../../metered-infer.ts";
 import { RequestMemory } from "../../request-memory.ts";
+import { logStreamRequest } from "../call-log.ts";
 import { admitted, shownError } from "../key-check.ts";
 import type { OutgoingMessage, StreamCall, StreamHandler, StreamMethod } from "../routes/method.ts";
 import { endTrace, startGrpcTrace } from "../trace-calls.ts";
 import { type PreparedInfer, prepareInfer } from "./infer-codec.ts";
-import type { InferParts } from "./model-infer.ts";
+import { type InferParts, logInferFailure } from "./model-infer.ts";
 import { OrderedReplies } from "./ordered-replies.ts";
 
 /** Set to true by clients that want the first error as the status of the call. */
@@ -56,6 +57,7 @@ class InferStream implements StreamHandler {
   /** One per request in flight: a shared signal would collect thousands of listeners. */
   readonly #running = new Set<Cancellation>();
   #isInputOver = false;
+  #numRequests = 0;
 
   constructor(parts: InferParts, call: StreamCall, turn: LoopTurn) {
     this.#parts = parts;
@@ -70,7 +72,9 @@ class InferStream implements StreamHandler {
 
   message(bytes: Uint8Array): void {
     const readMs = this.#parts.server.tracing.isOn ? performance.now() : 0;
-    const message = this.#parts.codec.decode(bytes);
+    const { codec, log } = this.#parts;
+    logStreamRequest(log, this.#call.id, ++this.#numRequests);
+    const message = codec.decode(bytes);
     const cancellation = new Cancellation();
     this.#running.add(cancellation);
     void this.#run(message, cancellation, readMs);
@@ -134,6 +138,7 @@ class InferStream implements StreamHandler {
       });
     } catch (thrown) {
       const error = shownError(thrown);
+      logInferFailure(this.#parts.log, "stream_infer_handler", message.id, error);
       const failed = this.#isFailure(error, taken) ? taken.infer : undefined;
       if (this.#isStrict && (failed !== undefined || thrown instanceof AccessRefusal)) this.#call.fail(thrown);
       else {

@@ -19,6 +19,8 @@ export interface OutgoingMessage extends ReadonlyArray<Uint8Array> {
 /** A call as its handler sees it. */
 export interface CallContext {
   readonly metadata: Metadata;
+  /** Number of the call among those of its RPC, for the log. */
+  readonly id: number;
   /** Aborted when the client is gone, gave up or ran out of time. */
   readonly cancellation: Cancellation;
   /** The API key of the caller; absent: calls need none. */

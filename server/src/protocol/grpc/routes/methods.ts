@@ -1,5 +1,6 @@
 /** The table of all RPCs by path (KServe V2, grpc_service.proto). */
 import type { ModelServer } from "../../../core/model-server.ts";
+import type { Logger } from "../../../observe/log.ts";
 import type { SharedMemoryRegions } from "../../shared-memory.ts";
 import { ProtoInferCodec } from "../infer/infer-codec.ts";
 import { modelInferMethod } from "../infer/model-infer.ts";
@@ -20,9 +21,10 @@ export function createMethods(
   server: ModelServer,
   options: GrpcOptions,
   regions: SharedMemoryRegions,
+  log: Logger,
 ): ReadonlyMap<string, GrpcMethod> {
   const types = new MessageTypes();
-  const parts = { server, codec: new ProtoInferCodec(), forwardPattern: options.forwardPattern, regions };
+  const parts = { server, codec: new ProtoInferCodec(), forwardPattern: options.forwardPattern, regions, log };
   return new Map([
     [inferencePath("ModelInfer"), modelInferMethod(parts)],
     [inferencePath("ModelStreamInfer"), modelStreamInferMethod(parts)],

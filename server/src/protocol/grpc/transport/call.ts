@@ -54,10 +54,19 @@ const COMPRESSED_FIELDS = {
 };
 const OK_TRAILERS: readonly string[] = statusTrailers(GRPC_STATUS.ok, "");
 
+/** A call as the front end let it in. */
+export interface AdmittedCall {
+  /** Number of the call among those of its RPC, for the log. */
+  readonly id: number;
+  /** Absent: calls need no API key. */
+  readonly access?: CallAccess | undefined;
+}
+
 export class GrpcCall implements CallContext, StreamCall, StreamListener {
   readonly metadata: Metadata;
   readonly cancellation: Cancellation = new Cancellation();
   readonly access: CallAccess | undefined;
+  readonly id: number;
   trace: RequestTrace | undefined;
   readonly #stream: Http2Stream;
   readonly #method: GrpcMethod;
@@ -73,9 +82,10 @@ export class GrpcCall implements CallContext, StreamCall, StreamListener {
   #isEnded = false;
 
   /** @throws GrpcError when the request headers are not acceptable */
-  constructor(stream: Http2Stream, method: GrpcMethod, environment: CallEnvironment, access?: CallAccess) {
+  constructor(stream: Http2Stream, method: GrpcMethod, environment: CallEnvironment, { id, access }: AdmittedCall) {
     const metadata = stream.head.headers;
     this.metadata = metadata;
+    this.id = id;
     this.access = access;
     this.#stream = stream;
     this.#method = method;
@@ -84,6 +94,10 @@ export class GrpcCall implements CallContext, StreamCall, StreamListener {
     this.#encoding = parseGrpcEncoding(metadata["grpc-encoding"]);
     const level = method.isInference ? environment.inferCompressionLevel : "none";
     this.#sender = new MessageSender(stream, chooseEncoding(level, metadata["grpc-accept-encoding"]));
+  }
+
+  get path(): string {
+    return this.metadata[":path"] ?? "";
   }
 
   start(): void {
@@ -204,7 +218,7 @@ export class GrpcCall implements CallContext, StreamCall, StreamListener {
   }
 
   report(thrown: unknown): void {
-    this.#environment.logFailure(this.metadata[":path"] ?? "", GrpcError.from(thrown));
+    this.#environment.logFailure(this.path, GrpcError.from(thrown));
   }
 
   fail(thrown: unknown): void {

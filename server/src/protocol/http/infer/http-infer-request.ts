@@ -75,6 +75,7 @@ export class HttpInferRequest implements InferRequest, RequestOrigin {
     this.modelName = model;
     this.modelVersion = version;
     this.id = decoded.id;
+    call.inferenceId = decoded.id;
     this.inputs = decoded.inputs;
     this.outputs = decoded.outputs;
     this.parameters = decoded.parameters;

@@ -4,11 +4,13 @@ import type { KeyGate } from "../../../access/key-gate.ts";
 import type { ModelServer } from "../../../core/model-server.ts";
 import type { OpenAiRestrictedApi, RestrictedApi } from "../../../core/restricted-api.ts";
 import { describeThrown, ServerError } from "../../../core/server-error.ts";
+import { requestPrefix } from "../../../core/validate-request.ts";
 import type { Logger } from "../../../observe/log.ts";
 import { type CallAccess, CLIENT_GONE } from "../../call-access.ts";
 import type { LoadReports } from "../../load-report-text.ts";
 import type { RestrictedGroup } from "../../restriction.ts";
 import type { SharedMemoryRegions } from "../../shared-memory.ts";
+import { describeCall } from "../access-log.ts";
 import { GenerateHandler } from "../generate/generate.ts";
 import type { HttpCall } from "../http-call.ts";
 import { bytesReply, type ContentType, errorReply, type HttpReply, type HttpStreamReply } from "../http-reply.ts";
@@ -59,8 +61,7 @@ interface Route {
   readonly post?: Handler;
 }
 
-/** Triton logs the number of a method in libevhtp's list. */
-const METHOD_NUMBERS: readonly string[] = ["GET", "HEAD", "POST", "PUT", "DELETE", "MKCOL", "COPY", "MOVE", "OPTIONS"];
+const LOG_LOCATION = "http_server";
 
 export class HttpApi {
   readonly #known = new KnownRoutes();
@@ -80,9 +81,8 @@ export class HttpApi {
 
   /** Never rejects, but for a client that left. @throws ClientGone */
   async handle(call: HttpCall): Promise<Reply> {
-    this.#log.verbose(1, "http_server", `HTTP request: ${METHOD_NUMBERS.indexOf(call.method)} ${call.path}`);
     const match = this.#known.match(call.path);
-    if (match === undefined) return this.#metrics(call) ?? errorReply(404, "text/plain", "Not Found");
+    if (match === undefined) return this.#metrics(call) ?? this.#notFound(call);
     const route = this.#routes[match.name];
     const refused = this.#guard.refusal(route.api, match.model, call);
     if (refused !== undefined) return refused;
@@ -95,7 +95,7 @@ export class HttpApi {
       const answer = handler(match, call);
       reply = answer instanceof Promise ? await answer : answer;
     } catch (error) {
-      reply = this.#refuse(error, call);
+      reply = this.#refuse(error, call, route.api);
     }
     const keyed = call.access === undefined ? reply : withRates(reply, call.access);
     return route.api === "inference" ? this.#reported(keyed, call) : keyed;
@@ -114,7 +114,12 @@ export class HttpApi {
     return bytesReply("text/plain; charset=utf-8", [Buffer.from(this.#metricsPage())]);
   }
 
-  #refuse(thrown: unknown, call: HttpCall): HttpReply {
+  #notFound(call: HttpCall): HttpReply {
+    this.#log.verbose(1, LOG_LOCATION, () => `HTTP error: ${describeCall(call)} - 404`);
+    return errorReply(404, "text/plain", "Not Found");
+  }
+
+  #refuse(thrown: unknown, call: HttpCall, api: RestrictedApi): HttpReply {
     if (thrown instanceof ClientGone) {
       call.access?.answered(CLIENT_GONE);
       throw thrown;
@@ -122,6 +127,10 @@ export class HttpApi {
     if (thrown instanceof AccessRefusal) return keyRefusalReply(thrown);
     const error = ServerError.from(thrown);
     if (error !== thrown) this.#log.error("http", `${call.method} ${call.path}: ${describeThrown(thrown)}`);
+    if (api === "inference") {
+      const id = call.inferenceId ?? "";
+      this.#log.verbose(1, LOG_LOCATION, () => `${requestPrefix({ id })}Infer failed: ${error.message}`);
+    }
     return errorReply(statusOf(error.code), call.errorType, error.message);
   }
 }
