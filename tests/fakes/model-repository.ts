@@ -120,8 +120,7 @@ export function createTestRepository(
       const found = { written, modelName: folder.name, artifacts: folder.artifacts, autoComplete: true };
       return prepareModelConfig(found);
     },
-    checkEnsemble: ({ config, stepKeys }) =>
-      checkEnsemble(config, (_, step) => registry.ready(stepKeys[step] ?? "").at(-1)?.config),
+    checkEnsemble: ({ config, stepKeys }) => checkEnsemble(config, (step) => registry.ready(stepKeys[step] ?? "")),
     update: (served, model) => updateInstances(context, served, model),
     load: (model, version) => loadModelVersion(context, model, version),
   });

@@ -78,8 +78,7 @@ export function createManager({
     isNamespacing: repository.isNamespacing,
     findAgent: (name) => agents.find(name),
     poll: (folder, configJson) => modelConfigOf(folder, configJson, repository.autoComplete, onNote),
-    checkEnsemble: ({ config, stepKeys }) =>
-      checkEnsemble(config, (_, step) => registry.ready(stepKeys[step] ?? "").at(-1)?.config),
+    checkEnsemble: ({ config, stepKeys }) => checkEnsemble(config, (step) => registry.ready(stepKeys[step] ?? "")),
     update: (served, model) => updateInstances(context, served, model),
     load: (model, version) => loadModelVersion(context, model, version),
   };

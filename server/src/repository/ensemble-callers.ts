@@ -2,6 +2,7 @@
  * Tracks which ensembles depend on which models: plans to rebuild after a reload, and ensembles withdrawn with a model.
  * Loads nothing.
  */
+import { nameOfKey } from "./model-key.ts";
 import type { ModelRecord } from "./model-record.ts";
 import type { ModelVersion } from "./model-version.ts";
 
@@ -13,11 +14,16 @@ interface Withdrawn {
 export class EnsembleCallers {
   /** Not served, because a model that they call is unavailable. */
   readonly #withdrawn = new Map<string, Withdrawn>();
-  /** Models loaded since their callers were last checked. */
+  /** Models loaded, or gone from their repository, since their callers were last checked. */
   readonly #changed = new Set<string>();
 
   changed(key: string): void {
     this.#withdrawn.delete(key);
+    this.#changed.add(key);
+  }
+
+  /** A model is not served any more, and another repository serves one of that name. */
+  moved(key: string): void {
     this.#changed.add(key);
   }
 
@@ -40,23 +46,27 @@ export class EnsembleCallers {
     return this.#withdrawn.get(key)?.isExplicit;
   }
 
-  /** Ensembles, loaded or withdrawn, that call a changed model; each change is reported once. */
+  /**
+   * Ensembles, loaded or withdrawn, that call a changed model or one of its name, which they may have to call instead;
+   * each change is reported once.
+   */
   takeConcerned(records: ReadonlyMap<string, ModelRecord>): string[] {
-    const changed = [...this.#changed];
+    const changed = new Set([...this.#changed].map(nameOfKey));
     this.#changed.clear();
-    const calls = (steps: readonly string[]): boolean => changed.some((key) => steps.includes(key));
+    const calls = (steps: readonly string[]): boolean => steps.some((step) => changed.has(nameOfKey(step)));
     const loaded = [...records].filter(([, { polled }]) => calls(polled.stepKeys)).map(([key]) => key);
     return [...loaded, ...[...this.#withdrawn].filter(([, { stepKeys }]) => calls(stepKeys)).map(([key]) => key)];
   }
 }
 
-/** The properties of called models that determine an ensemble's plan and labels. */
+/** The called models, and their properties that determine an ensemble's plan and labels. */
 export function stepsText(stepKeys: readonly string[], ready: (key: string) => readonly ModelVersion[]): string {
-  const texts = stepKeys.map((key) =>
-    ready(key).map(({ version, config, decoupled, labels }) => {
+  const texts = stepKeys.map((key) => [
+    key,
+    ...ready(key).map(({ version, config, decoupled, labels }) => {
       const { input, output, max_batch_size } = config;
       return [version, input, output, max_batch_size, decoupled, [...labels]];
     }),
-  );
+  ]);
   return JSON.stringify(texts);
 }

@@ -32,3 +32,10 @@ export function ambiguousName(name: string, count: number): ServerError {
   const text = `There are ${count} identifiers of model '${name}' in global map, model namespace must be provided to resolve ambiguity.`;
   return invalidArgument(text);
 }
+
+/** The error for steps whose models no repository has, or several but not the ensemble's own. */
+export function unavailableSteps(ensembleKey: string, keys: readonly string[]): ServerError {
+  const names = [...new Set(keys.map(nameOfKey))].sort().join(", ");
+  const ensemble = modelKeyText(ensembleKey);
+  return invalidArgument(`ensemble ${ensemble} contains models that are not available or ambiguous: ${names}`);
+}

@@ -76,7 +76,10 @@ test("loadAtStart() reports what failed and serves the rest", async () => {
   assert.deepEqual([...failures.keys()].sort(), ["empty", "orphan", "stranger", "typo"]);
   assert.deepEqual(await ask(repository.registry, "good"), [4, 5]);
   assert.equal(repository.registry.isAllReady(), false);
-  assert.match(failures.get("orphan")?.message ?? "", /depends on 'part' which has no loaded version/);
+  assert.match(
+    failures.get("orphan")?.message ?? "",
+    /ensemble orphan contains models that are not available or ambiguous: part/,
+  );
   assert.match(failures.get("empty")?.message ?? "", /at least one version must be available/);
   assert.match(failures.get("stranger")?.message ?? "", /unable to find backend library for backend 'nosuch'/);
   assert.match(repository.errors.join(""), /config\.pbtxt:1:1/);

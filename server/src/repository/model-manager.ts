@@ -7,16 +7,17 @@ import { ERROR_CODE_NAMES, invalidArgument, ServerError } from "../core/server-e
 import { AgentChain, type AgentChainOptions } from "./agents/agent-chain.ts";
 import { DrainingVersions } from "./draining-versions.ts";
 import { EnsembleCallers, stepsText } from "./ensemble-callers.ts";
+import { ComposingModels } from "./load/composing-models.ts";
 import { loadWaves } from "./load/load-order.ts";
 import { StartUp } from "./load/start-up.ts";
 import { VersionLoader, type VersionLoaderOptions } from "./load/version-loader.ts";
-import { ambiguousName, modelKeyText, nameOfKey } from "./model-key.ts";
+import { modelKeyText, nameOfKey } from "./model-key.ts";
 import type { LoadOrigin, ModelRecord } from "./model-record.ts";
 import type { ModelVersion } from "./model-version.ts";
 import { NamedLocks } from "./mutex.ts";
 import { UNLOADED } from "./registry.ts";
 import { ModelSources, type ModelSourcesOptions, type PolledModel } from "./source/model-sources.ts";
-import { isSafeModelName } from "./source/path-containment.ts";
+import { expectModelName } from "./source/path-containment.ts";
 import type { LocalizedModel } from "./source/repository-location.ts";
 
 export interface ModelManagerOptions extends ModelSourcesOptions, VersionLoaderOptions {
@@ -33,6 +34,7 @@ export class ModelManager {
   readonly #locks = new NamedLocks();
   readonly #ending: DrainingVersions;
   readonly #versions: VersionLoader;
+  readonly #composing: ComposingModels;
   readonly #callers = new EnsembleCallers();
   #isClosing = false;
 
@@ -41,6 +43,14 @@ export class ModelManager {
     this.#sources = new ModelSources(options);
     this.#ending = new DrainingVersions(options.log);
     this.#versions = new VersionLoader(options);
+    this.#composing = new ComposingModels({
+      ...options,
+      sources: this.#sources,
+      locks: this.#locks,
+      recordOf: (key) => this.#records.get(key),
+      check: options.checkEnsemble,
+      load: (model, origin) => this.#loadPolled(model, origin),
+    });
   }
 
   /**
@@ -49,26 +59,29 @@ export class ModelManager {
    */
   async loadAtStart(names: readonly string[] | undefined): Promise<ReadonlyMap<string, ServerError>> {
     const loadPolled = (model: PolledModel, origin: LoadOrigin): Promise<void> => this.#loadPolled(model, origin);
-    const startUp = new StartUp({ ...this.#options, sources: this.#sources, loadPolled });
+    const checkEnsemble = (model: PolledModel): void => this.#checkEnsemble(model);
+    const startUp = new StartUp({ ...this.#options, sources: this.#sources, checkEnsemble, loadPolled });
     const failures = await startUp.load(names);
     for (const key of failures.keys()) this.#waitForSteps(key, startUp.stepKeys(key), true);
     this.#callers.takeConcerned(this.#records); // ensembles came after their composing models
     return failures;
   }
 
-  /** Loads or reloads one model, with the models that it calls. @throws ServerError */
+  /** Loads or reloads the model of that name in each repository, with the models that it calls. @throws ServerError */
   async load(name: string, options: LoadOptions): Promise<void> {
-    if (name === "") {
-      const text = "Model name cannot be empty. Please enter a valid name to deploy.";
-      throw invalidArgument(text);
-    }
-    if (!isSafeModelName(name)) {
-      const text = `invalid model name '${name}', model name must not contain path traversal characters`;
-      throw invalidArgument(text);
-    }
+    expectModelName(name);
     await this.#sources.tryRefresh();
-    const key = this.#sources.keyOf(name);
-    await this.#loadKey(key, options, false).finally(() => this.#followChanges());
+    const hasFiles = options.files !== undefined && options.files.size > 0; // they are of one model
+    const keys = hasFiles ? [this.#sources.keyOf(name)] : this.#sources.keysNamed(name);
+    const failures: ServerError[] = [];
+    for (const key of keys) {
+      await this.#loadKey(key, options, false).catch((error: unknown) => failures.push(ServerError.from(error)));
+    }
+    await this.#followChanges();
+    const [failure, ...more] = failures;
+    if (failure === undefined) return;
+    if (more.length === 0) throw failure;
+    throw new ServerError(failure.code, failures.map(({ message }) => message).join(""), { cause: failure });
   }
 
   /** As `load`, for a repository poller: an ensemble that lacks a model is loaded when that model arrives. */
@@ -86,12 +99,12 @@ export class ModelManager {
         const record = this.#records.get(key);
         if (options.config === undefined && record !== undefined && this.#isUnchanged(record, model)) {
           record.isExplicit = true;
+          await this.#composing.load(model); // its own files are the same; those of its models may have changed
           await files.release();
           return;
         }
         if (isFollowed) this.#waitForSteps(key, model.stepKeys, true);
-        await this.#loadNeeds(model);
-        await this.#sources.pollForClient(key, () => this.#options.checkEnsemble(model));
+        await this.#fitEnsemble(model);
         await this.#loadPolled(model, { isExplicit: true, isOverridden: options.config !== undefined, files });
       } catch (error) {
         await files.release();
@@ -100,18 +113,20 @@ export class ModelManager {
     });
   }
 
-  /** Stops serving a model at once; resolves when that is done, before its last request has ended. */
+  /** Stops serving all models of a name at once; resolves when that is done, before their last requests have ended. */
   async unload(name: string, unloadDependents: boolean): Promise<void> {
     const known = [...this.#records.keys(), ...this.#callers.withdrawn()];
-    const [key, ...more] = known.filter((loaded) => nameOfKey(loaded) === name);
-    if (key === undefined) return;
-    if (more.length > 0) throw ambiguousName(name, more.length + 1);
-    await this.unloadKey(key, unloadDependents);
+    for (const key of known.filter((loaded) => nameOfKey(loaded) === name)) {
+      await this.#locks.run([key], async () => this.#unloadNow(key, unloadDependents));
+    }
   }
 
-  /** As `unload`, for a caller that knows the repository. */
+  /** As `unload`, for one repository: ensembles that called its model turn to the one that is left of that name. */
   async unloadKey(key: string, unloadDependents: boolean): Promise<void> {
     await this.#locks.run([key], async () => this.#unloadNow(key, unloadDependents));
+    if (!this.#options.registry.isServed(nameOfKey(key))) return;
+    this.#callers.moved(key);
+    await this.#followChanges();
   }
 
   index(): ModelIndexEntry[] {
@@ -166,21 +181,22 @@ export class ModelManager {
     );
   }
 
-  async #loadNeeds({ stepKeys }: PolledModel): Promise<void> {
-    for (const need of new Set(stepKeys)) {
-      if (this.#options.registry.ready(need).length > 0) continue;
-      await this.#locks.run([need], async () => {
-        const files = await this.#sources.pollForClient(need, () => this.#sources.bring(need));
-        try {
-          const model = await this.#sources.pollForClient(need, () => this.#sources.poll(need, files, undefined));
-          await this.#loadNeeds(model);
-          await this.#loadPolled(model, { isExplicit: false, isOverridden: false, files });
-        } catch (error) {
-          await files.release();
-          throw error;
-        }
-      });
+  /** Loads the models that an ensemble calls, and checks that it fits them. @throws ServerError in Triton's words */
+  async #fitEnsemble(model: PolledModel): Promise<void> {
+    try {
+      await this.#composing.load(model);
+      this.#checkEnsemble(model);
+    } catch (thrown) {
+      const { message } = ServerError.from(thrown);
+      this.#options.log.error("model_repository", message);
+      throw invalidArgument(`load failed for model '${modelKeyText(model.key)}': ${message}\n`);
     }
+  }
+
+  /** @throws ServerError */
+  #checkEnsemble(model: PolledModel): void {
+    this.#composing.expectSteps(model);
+    this.#options.checkEnsemble(model);
   }
 
   /** Calls the agents, then loads the model. */
@@ -307,9 +323,10 @@ export class ModelManager {
   }
 
   /** Checks a loaded ensemble, and rebuilds it from the same files when its plan has changed. */
-  async #renew({ polled, isExplicit, isOverridden, stepsText: before }: ModelRecord): Promise<void> {
-    this.#options.checkEnsemble(polled);
-    if (before === stepsText(polled.stepKeys, (need) => this.#options.registry.ready(need))) return;
+  async #renew({ polled: before, isExplicit, isOverridden, stepsText: textBefore }: ModelRecord): Promise<void> {
+    const polled = { ...before, stepKeys: this.#sources.stepKeys(before.key, before.config) };
+    this.#checkEnsemble(polled);
+    if (textBefore === stepsText(polled.stepKeys, (need) => this.#options.registry.ready(need))) return;
     await this.#loadPolled(polled, { isExplicit, isOverridden, files: undefined });
   }
 
@@ -324,7 +341,7 @@ export class ModelManager {
     const files = await this.#sources.bring(key);
     try {
       const model = this.#sources.poll(key, files, undefined);
-      this.#options.checkEnsemble(model);
+      this.#checkEnsemble(model);
       await this.#loadPolled(model, { isExplicit, isOverridden: false, files });
     } catch (error) {
       await files.release();

@@ -23,20 +23,21 @@ const ADVICE: readonly (readonly [RegExp, string])[] = [
     "Declare the model's inputs and outputs with name, data_type and dims",
   ],
   [
-    /allows maximum batch size (\d+), but it contains model '(.*?)' which only allows/,
-    "Lower max_batch_size of the ensemble, or raise that of '$2'",
+    /allows maximum batch size \d+, but it contains model (\S+) which only allows/,
+    "Lower max_batch_size of the ensemble, or raise that of '$1'",
   ],
   [
-    /ensemble tensor '(.*?)' is mapping to non-existing (input|output) '(.*?)' in model '(.*?)'/,
-    "Write the $2's name as config.pbtxt of '$4' declares it; the key of input_map and output_map is the model's name, the value the ensemble's",
+    /ensemble tensor \S+ is mapp(?:ing to|ed from) non-existing (input|output) \S+ in model (\S+)/,
+    "Write the $1's name as config.pbtxt of '$2' declares it; the key of input_map and output_map is the model's name, the value the ensemble's",
   ],
   [
     /inconsistent (data type|shape)/,
     "Make the two declarations equal; the model that computes is right, the ensemble follows it",
   ],
+  [/input \S+ in model (\S+) is not mapped/, "Add it to input_map of the step, or declare it optional: true in '$1'"],
   [
-    /input '(.*?)' of model '(.*?)' is not mapped/,
-    "Add it to input_map of the step, or declare it optional: true in '$2'",
+    /whose required version \d+ is not loaded/,
+    "Write model_version: -1 in the step for the latest, or add that version",
   ],
   [/circular dependency/, "Take one of the steps out of the circle"],
   [/expected true or false/, "Write true or false"],

@@ -10,7 +10,7 @@ import { lineOfMessage, lineOfName } from "./config-lines.ts";
 import type { ExaminedModel } from "./examined-model.ts";
 
 /** Name in the message whose line is relevant: the first of these that occurs. */
-const PLACES = [/non-existing (?:in|out)put '(.*?)'/, /input '(.*?)' of model/, /ensemble tensor '(.*?)'/];
+const PLACES = [/non-existing (?:in|out)put (\S+)/, /input (\S+) in model/, /ensemble tensor ([^\s:]+)/];
 
 export function checkCalls(models: ReadonlyMap<string, ExaminedModel>): void {
   const needs = (name: string): readonly string[] => {
@@ -34,7 +34,8 @@ function checkSteps(model: ExaminedModel, config: ModelConfig, models: ReadonlyM
   if (missing.length > 0) return;
   if (composingModels(config).some((name) => !isDeclared(models.get(name)?.config))) return; // the model reports it when it runs
   try {
-    checkEnsemble(config, (name) => models.get(name)?.config);
+    const called = config.ensemble_scheduling?.step.map((step) => models.get(step.model_name)) ?? [];
+    checkEnsemble(config, (step) => called[step]?.servedVersions ?? []);
   } catch (error) {
     const { message } = ServerError.from(error);
     const name = PLACES.map((place) => place.exec(message)?.[1]).find((each) => each !== undefined);

@@ -156,8 +156,18 @@ const CASES: readonly Case[] = [
     title: "a tensor of an ensemble with another name than the model's",
     arrange: () => edit("ensemble", 'key: "QUERY"', 'key: "QUERRY"'),
     file: "ensemble/config.pbtxt",
-    problem: /is mapping to non-existing input 'QUERRY' in model 'preprocessing'/,
+    problem: /is mapping to non-existing input QUERRY in model preprocessing/,
     fix: /as config\.pbtxt of 'preprocessing' declares it/,
+  },
+  {
+    title: "an ensemble that calls a version which is not there",
+    arrange: () => {
+      edit("ensemble", "model_version: -1", "model_version: 7");
+      return undefined;
+    },
+    file: "ensemble/config.pbtxt",
+    problem: /depends on 'preprocessing' whose required version 7 is not loaded/,
+    fix: /Write model_version: -1/,
   },
   {
     title: "an ensemble that calls a model which is not there",
@@ -173,7 +183,7 @@ const CASES: readonly Case[] = [
       return undefined;
     },
     file: "ensemble/config.pbtxt",
-    problem: /allows maximum batch size 16, but it contains model 'preprocessing' which only allows/,
+    problem: /allows maximum batch size 16, but it contains model preprocessing which only allows/,
     fix: /Lower max_batch_size of the ensemble, or raise that of 'preprocessing'/,
   },
   {
@@ -266,7 +276,7 @@ const CASES: readonly Case[] = [
       return 3;
     },
     file: "one/config.pbtxt",
-    problem: /circular dependency between ensembles: one -> two -> one/,
+    problem: /circular dependency between ensembles: one -> \.\.\. -> two -> one \(one -> two -> one\)/,
     fix: /out of the circle/,
   },
 ];

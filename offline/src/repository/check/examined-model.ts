@@ -58,6 +58,14 @@ export class ExaminedModel {
     return version === undefined ? undefined : join(this.path, String(version));
   }
 
+  /** Ascending; those that its version policy selects. */
+  get servedVersions(): readonly { readonly version: string; readonly config: ModelConfig }[] {
+    const { folder, config } = this;
+    if (folder === undefined || config === undefined) return [];
+    const { selected } = selectVersions(folder.versions, config.version_policy);
+    return selected.map((version) => ({ version: String(version), config }));
+  }
+
   add(
     severity: Severity,
     problem: string,

@@ -13,6 +13,11 @@ test("loadWaves() puts what is needed into an earlier wave and the rest side by 
 test("loadWaves() reports every model of a cycle with the way round it, and loads the others", () => {
   const { waves: order, circular } = waves({ a: ["b"], b: ["c"], c: ["a"], d: [] });
   assert.deepEqual(order, [["d"]]);
-  assert.equal(circular.get("a")?.message, "circular dependency between ensembles: a -> b -> c -> a");
+  assert.equal(
+    circular.get("a")?.message,
+    "circular dependency between ensembles: a -> ... -> c -> a (a -> b -> c -> a)",
+  );
+  const self = waves({ me: ["me"] }).circular.get("me")?.message;
+  assert.equal(self, "circular dependency between ensembles: me -> ... -> me -> me (me -> me)");
   assert.deepEqual([...circular.keys()], ["a", "b", "c"]);
 });

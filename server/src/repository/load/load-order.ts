@@ -43,5 +43,11 @@ function cycleError(
       break;
     }
   }
-  return invalidArgument(`circular dependency between ensembles: ${path.join(" -> ")}`);
+  return circularDependency(path);
+}
+
+/** `path`: names around the cycle; the first is the last again. */
+export function circularDependency(path: readonly string[]): ServerError {
+  const short = `${path[0] ?? ""} -> ... -> ${path.slice(-2).join(" -> ")}`; // Triton's words, then the whole way
+  return invalidArgument(`circular dependency between ensembles: ${short} (${path.join(" -> ")})`);
 }

@@ -111,13 +111,137 @@ test("an ensemble finds a model that only another repository has, and none outsi
   assert.deepEqual(partRuns(repository), [1, 0]);
 });
 
-test("load() and unload() by an ambiguous name are refused, and leave both models alone", async () => {
+test("load() and unload() by a name take the models of all repositories that have it", async () => {
   await using repository = create({ "a/m/config.pbtxt": tagged("a"), "b/m/config.pbtxt": tagged("b") });
   const { manager, registry } = repository;
-  await manager.loadAtStart(["m"]);
-  await assert.rejects(manager.load("m", {}), /There are 2 identifiers of model 'm'/);
-  await assert.rejects(manager.unload("m", false), /There are 2 identifiers of model 'm'/);
+  await manager.load("m", {});
   assert.deepEqual(tagsOf([...registry.allReady()]), ["a", "b"]);
+  assert.throws(() => registry.lookUp("m", ""), /There are 2 identifiers of model 'm'/);
+  repository.write("b/m/config.pbtxt", tagged("newer"));
+  await manager.load("m", {});
+  assert.deepEqual(tagsOf([...registry.allReady()]), ["a", "newer"]);
+  repository.write("a/m/config.pbtxt", "bogus");
+  await assert.rejects(manager.load("m", {}), /failed to load 'm', failed to poll/);
+  const files = new Map([["1/model", new Uint8Array(1)]]);
+  await assert.rejects(manager.load("m", { config: "{}", files }), /There are 2 identifiers of model 'm'/);
+  assert.deepEqual(tagsOf([...registry.allReady()]), ["a", "newer"]);
+  await manager.unload("m", false);
+  assert.deepEqual([...registry.allReady()], []);
+});
+
+/** Two repositories, each with `part` and an ensemble that calls it, after the loads that were asked for. */
+async function createPair(): Promise<TestRepository> {
+  const repository = create({
+    "a/part/config.pbtxt": tagged("a"),
+    "b/part/config.pbtxt": tagged("b"),
+    "a/own/config.pbtxt": ensemble(),
+    "b/other/config.pbtxt": ensemble(),
+  });
+  return repository;
+}
+
+function bringPart(repository: TestRepository, folder: string): void {
+  repository.write(`${folder}/part/config.pbtxt`, tagged(`${folder} again`));
+  repository.write(`${folder}/part/1/.keep`, "");
+}
+
+/** Which repository's `part` answers the ensembles `own` of a and `other` of b. */
+async function answering(repository: TestRepository): Promise<string> {
+  const found: string[] = [];
+  for (const model of ["own", "other"]) {
+    const before = partRuns(repository);
+    await ask(repository, model);
+    found.push(["a", "b"].filter((_, i) => partRuns(repository)[i] !== before[i]).join("+"));
+  }
+  return found.join(" ");
+}
+
+test("polling links ensembles to the part that is left, and back to their own when it comes again", async () => {
+  await using repository = await createPair();
+  const { manager } = repository;
+  await manager.loadAtStart(undefined);
+  const poller = new RepositoryPoller(manager, SILENT);
+  assert.equal(await answering(repository), "a b");
+  for (const [gone, left] of [
+    ["a", "b"],
+    ["b", "a"],
+  ] as const) {
+    repository.remove(`${gone}/part`);
+    await poller.poll();
+    assert.equal(await answering(repository), `${left} ${left}`);
+    assert.equal(tagsOf([repository.registry.lookUp("part", "")])[0]?.[0], left);
+    bringPart(repository, gone);
+    await poller.poll();
+    assert.equal(await answering(repository), "a b");
+    assert.throws(() => repository.registry.lookUp("part", ""), /ambiguity/);
+  }
+});
+
+test("explicit loads link ensembles to the part that there is, and one of them brings a new part to all", async () => {
+  await using repository = await createPair();
+  const { manager } = repository;
+  repository.remove("a/part");
+  await manager.load("own", {});
+  await manager.load("other", {});
+  assert.equal(await answering(repository), "b b");
+  bringPart(repository, "a");
+  await manager.load("own", {}); // no file of its own has changed
+  assert.equal(await answering(repository), "a b");
+  await manager.unload("part", false);
+  repository.remove("b/part");
+  await manager.load("other", {});
+  assert.equal(await answering(repository), "a a");
+  bringPart(repository, "b");
+  await manager.load("own", {}); // brings the parts of its steps' names from everywhere
+  assert.equal(await answering(repository), "a b");
+});
+
+test("ensembles of equal names call the parts of their own repositories", async () => {
+  const part = (namespace: string, model: string): string => ensemble().replace('"part"', `"${model}"`) + namespace;
+  await using repository = create({
+    "a/sum/config.pbtxt": tagged("a"),
+    "b/difference/config.pbtxt": tagged("b"),
+    "a/whole/config.pbtxt": part("", "sum"),
+    "b/whole/config.pbtxt": part("", "difference"),
+  });
+  const { manager, registry, path } = repository;
+  await manager.load("whole", {});
+  assert.deepEqual(tagsOf([registry.lookUp("sum", ""), registry.lookUp("difference", "")]), ["a", "b"]);
+  assert.throws(() => registry.lookUp("whole", ""), /ambiguity/);
+  const whole = registry.lookUpKey(modelKey(`${path}/b`, "whole"), "");
+  await collect(whole.infer(fakeRequest([int32("A", [1, 1], [3])])));
+  const runs = ["sum", "difference"].map((name) => registry.lookUp(name, "").statistics.snapshot(name, "1"));
+  assert.deepEqual(
+    runs.map(({ execution_count }) => execution_count),
+    [0, 1],
+  );
+});
+
+test("an ensemble whose step fits two other repositories is out of service until one of them is left", async () => {
+  const folders = ["a/part", "b/part", "c/whole"];
+  const files = folders.flatMap((folder) => [
+    [`${folder}/config.pbtxt`, folder === "c/whole" ? ensemble() : tagged(folder)],
+    [`${folder}/1/.keep`, ""],
+  ]);
+  await using repository = createTestRepository(Object.fromEntries(files), [], undefined, {
+    namespaces: ["a", "b", "c"],
+  });
+  const { manager } = repository;
+  const text = `ensemble ${repository.path}/c::whole contains models that are not available or ambiguous: part`;
+  const failures = await manager.loadAtStart(undefined);
+  assert.deepEqual(
+    [...failures.values()].map(({ message }) => message),
+    [text],
+  );
+  await assert.rejects(manager.load("whole", {}), { code: "invalid_argument", message: new RegExp(text) });
+  const poller = new RepositoryPoller(manager, SILENT);
+  repository.remove("b/part");
+  await poller.poll();
+  await ask(repository, "whole");
+  repository.write("b/part/config.pbtxt", tagged("again"));
+  repository.write("b/part/1/.keep", "");
+  await poller.poll();
+  await assert.rejects(ask(repository, "whole"), /has no available versions/);
 });
 
 test("poll() follows models of equal names one by one; what went no longer makes the name ambiguous", async () => {

@@ -58,14 +58,14 @@ test("a model that comes back with another type takes the ensembles that call it
   await settled();
   assert.equal(stateOf(repository, "part"), "READY");
   const reason =
-    "in ensemble 'whole', ensemble tensor 'A': inconsistent data type: TYPE_INT32 is inferred from ensemble 'whole' while TYPE_FP32 is inferred from model 'part'";
+    "in ensemble whole, ensemble tensor A: inconsistent data type: TYPE_INT32 is inferred from model whole while TYPE_FP32 is inferred from model part";
   for (const model of ["whole", "outer"]) {
     assert.equal(stateOf(repository, model), `UNAVAILABLE Invalid argument: ${reason}`);
     await assert.rejects(ask(repository, model), {
       message: `Request for unknown model: '${model}' has no available versions`,
     });
   }
-  assert.match(errors.join(""), /ensemble 'whole' does not fit the models that it calls any more: in ensemble 'whole'/);
+  assert.match(errors.join(""), /ensemble 'whole' does not fit the models that it calls any more: in ensemble whole/);
   assert.equal(repository.registry.isAllReady(), false);
   repository.write("part/config.pbtxt", identityConfig("# as it was"));
   await manager.load("part", {});
@@ -90,7 +90,7 @@ test("a model that comes back as it was leaves its ensembles alone; one that dif
   repository.write("part/config.pbtxt", identityConfig().replace("max_batch_size: 4", "max_batch_size: 2"));
   await manager.load("part", {});
   await settled();
-  assert.match(stateOf(repository, "whole"), /contains model 'part' which only allows maximum batch size to be 2/);
+  assert.match(stateOf(repository, "whole"), /contains model part which only allows maximum batch size to be 2/);
 });
 
 test("an ensemble whose model was unloaded is there again with it, unless it was unloaded itself", async () => {
@@ -138,7 +138,17 @@ test("polling loads an ensemble whose model comes later, at the start or any tim
 test("an ensemble that a client could not load is not loaded behind its back", async () => {
   const { "part/config.pbtxt": config, "part/1/.keep": keep, ...ensembles } = FILES;
   await using repository = createTestRepository(ensembles);
-  await assert.rejects(repository.manager.load("whole", {}), /failed to load 'part'/);
+  await assert.rejects(repository.manager.load("whole", {}), {
+    code: "invalid_argument",
+    message:
+      "load failed for model 'whole': ensemble whole contains models that are not available or ambiguous: part\n",
+  });
+  repository.write("part/config.pbtxt", config.replace('"identity"', '"nosuch"'));
+  repository.write("part/1/.keep", keep);
+  await assert.rejects(
+    repository.manager.load("outer", {}),
+    /^ServerError: load failed for model 'outer': ensemble 'outer' depends on 'whole' which has no loaded version\. Model 'whole' loading failed with error: ensemble 'whole' depends on 'part' which has no loaded version\. Model 'part' loading failed with error: version 1 is at UNAVAILABLE state: /,
+  );
   repository.write("part/config.pbtxt", config);
   repository.write("part/1/.keep", keep);
   await repository.manager.load("part", {});
@@ -189,4 +199,76 @@ test("an ensemble's cached answers are forgotten when a model that it calls is r
   await repository.manager.load("part", {});
   await ask(repository, "whole");
   assert.equal(cache.statistics().numHits, 1);
+});
+
+test("load() of an ensemble brings what it calls up to date, and leaves what has not changed", async () => {
+  await using repository = createTestRepository(FILES);
+  const { manager, registry } = repository;
+  await manager.load("outer", {});
+  const served = () => ["part", "whole", "outer"].map((model) => registry.lookUp(model, ""));
+  const before = served();
+  await manager.load("outer", {});
+  assert.deepEqual(served(), before);
+  repository.write("part/1/weights", "newer");
+  await manager.load("outer", {});
+  assert.notEqual(served()[0], before[0]);
+  repository.write("part/config.pbtxt", "bogus");
+  await manager.load("outer", {}); // what was loaded keeps serving
+  assert.deepEqual(await ask(repository, "outer"), [4, 5]);
+  assert.match(repository.errors.join(""), /'part' keeps serving as it was/);
+});
+
+test("load() refuses ensembles that call each other", async () => {
+  const files = { ...FILES, "whole/config.pbtxt": ensemble("outer", "A", "B") };
+  await using repository = createTestRepository(files);
+  await assert.rejects(repository.manager.load("outer", {}), {
+    message: /circular dependency between ensembles: outer -> \.\.\. -> whole -> outer \(outer -> whole -> outer\)/,
+  });
+});
+
+test("an ensemble goes with the version that its step names, and comes back with it", async () => {
+  const only = (versions: string): string =>
+    identityConfig(`version_policy { specific { versions: [ ${versions} ] } }`);
+  const files = {
+    ...FILES,
+    "part/3/.keep": "",
+    "part/config.pbtxt": only("1, 3"),
+    "whole/config.pbtxt": ensemble("part").replace("model_version: -1", "model_version: 3"),
+  };
+  await using repository = createTestRepository(files);
+  const { manager } = repository;
+  assert.equal((await manager.loadAtStart(undefined)).size, 0);
+  repository.write("part/config.pbtxt", only("1"));
+  await manager.load("part", {});
+  await settled();
+  const reason = "ensemble 'whole' depends on 'part' whose required version 3 is not loaded.";
+  assert.equal(stateOf(repository, "whole"), `UNAVAILABLE Invalid argument: ${reason}`);
+  await assert.rejects(manager.load("whole", {}), { message: `load failed for model 'whole': ${reason}\n` });
+  repository.write("part/config.pbtxt", only("3, 1"));
+  await manager.load("part", {});
+  assert.deepEqual(await ask(repository, "outer"), [4, 5]);
+});
+
+test("an ensemble reshapes what clients send and what its models answer", async () => {
+  const tensor = (name: string, dims: string, shape: string): string =>
+    `[ { name: "${name}" data_type: TYPE_INT32 dims: [ ${dims} ] reshape { shape: [ ${shape} ] } } ]`;
+  const reshaping = (batch: number): string =>
+    ensemble("part")
+      .replace("max_batch_size: 4", `max_batch_size: ${batch}`)
+      .replace(/^input.*$/m, `input ${tensor("A", "2, 3", "6")}`)
+      .replace(/^output.*$/m, `output ${tensor("B", "3, 2, 1", "6")}`);
+  const files = { ...FILES, "whole/config.pbtxt": reshaping(4) };
+  await using repository = createTestRepository(files);
+  const { manager, registry } = repository;
+  const shapeFor = async (shape: number[]): Promise<readonly number[] | undefined> => {
+    const values = Array.from({ length: shape.reduce((a, b) => a * b) }, (_, i) => i);
+    const [response] = await collect(registry.lookUp("whole", "").infer(fakeRequest([int32("A", shape, values)])));
+    assert.deepEqual(int32Values(response?.outputs[0]), values);
+    return response?.outputs[0]?.shape;
+  };
+  await manager.load("whole", {});
+  assert.deepEqual(await shapeFor([2, 2, 3]), [2, 3, 2, 1]);
+  repository.write("whole/config.pbtxt", reshaping(0));
+  await manager.load("whole", {});
+  assert.deepEqual(await shapeFor([2, 3]), [3, 2, 1]);
 });

@@ -128,8 +128,7 @@ export class ModelSources {
 
   #understand(key: string, folder: ModelFolder, configJson: string | undefined): PolledModel {
     const config = this.#options.poll(folder, configJson);
-    const steps = config.ensemble_scheduling?.step ?? [];
-    const stepKeys = steps.map((step) => this.#stepKey(namespaceOfKey(key), step));
+    const stepKeys = this.stepKeys(key, config);
     const written = configJson === undefined ? config : this.#writtenConfig(folder);
     return { key, folder, config, stepKeys, configJson, agents: written?.model_repository_agents };
   }
@@ -140,12 +139,22 @@ export class ModelSources {
     return this.#options.poll(folder, undefined);
   }
 
-  /** The repository that the step names, else the ensemble's own, else the only one with the model. */
+  /** Keys of the models that the steps of an ensemble call, as the repositories are now; none for any other model. */
+  stepKeys(key: string, { ensemble_scheduling }: ModelConfig): string[] {
+    return (ensemble_scheduling?.step ?? []).map((step) => this.#stepKey(namespaceOfKey(key), step));
+  }
+
+  /**
+   * The repository that the step names, else the ensemble's own, else the only one with the model. Without any, or with
+   * several, it is the ensemble's own: a model that does not exist.
+   */
   #stepKey(namespace: string, { model_name: name, model_namespace: named }: ModelEnsemblingStep): string {
     if (!this.#options.isNamespacing) return name;
     if (named !== "") return modelKey(named, name);
     const own = modelKey(namespace, name);
-    return this.exists(own) ? own : this.keyOf(name);
+    if (this.exists(own)) return own;
+    const [other, ...more] = this.keysNamed(name);
+    return more.length > 0 || !this.exists(other) ? own : other;
   }
 
   /** Clients get one text for any problem in a model's folder; the reason goes to the log. */

@@ -36,3 +36,10 @@ export function expectRelative(path: string): void {
 export function isSafeModelName(name: string): boolean {
   return name !== "" && name !== "." && name !== ".." && !/[/\\\0]/.test(name);
 }
+
+/** The name of a load request. @throws ServerError invalid_argument in Triton's words */
+export function expectModelName(name: string): void {
+  if (name === "") throw invalidArgument("Model name cannot be empty. Please enter a valid name to deploy.");
+  if (isSafeModelName(name)) return;
+  throw invalidArgument(`invalid model name '${name}', model name must not contain path traversal characters`);
+}

@@ -11,7 +11,7 @@ import type { Tensor } from "../../core/tensor.ts";
 import type { ExecutionTiming } from "../execution-timing.ts";
 import type { EnsemblePlan, EnsembleStep } from "./ensemble-plan.ts";
 import type { EnsembleRoute } from "./ensemble-route.ts";
-import { fitBatch } from "./fit-batch.ts";
+import { fitBatch, fitOutput } from "./fit-batch.ts";
 
 type OnTiming = (timing: ExecutionTiming) => void;
 
@@ -98,8 +98,7 @@ export class EnsembleLane {
   }
 
   #fitOutput(tensor: Tensor, name: string): Tensor {
-    const { maxBatchSize, outputs } = this.#options.signature;
-    return fitBatch(tensor, maxBatchSize > 0, outputs.get(name)?.dims.length ?? 0);
+    return fitOutput(tensor, this.#options.signature, name);
   }
 
   /** Undefined: a step cannot answer in the call, or an output is missing. */

@@ -30,7 +30,7 @@ export interface EnsemblePlan {
   readonly maxInFlight: number;
 }
 
-/** @throws ServerError invalid_argument when the steps form a cycle or join two streams */
+/** @throws ServerError invalid_argument when the steps form a cycle, or when a step or the outputs join two streams */
 export function planEnsemble(
   config: ModelConfig,
   isDecoupled: (modelName: string, step: number) => boolean,
@@ -57,6 +57,8 @@ export function planEnsemble(
       origin: originOf(config.name, step.model_name, feeders, steps),
     });
   }
+  const makers = config.output.flatMap(({ name }) => producers.get(name) ?? []).map((maker) => stepOf(steps, maker));
+  originOf(config.name, config.name, makers, steps); // a response needs outputs of one stream
   const maxInFlight = config.ensemble_scheduling?.max_inflight_requests ?? 0;
   steps.sort((a, b) => a.index - b.index);
   return { steps, producers, isDecoupled: steps.some((step) => step.isDecoupled), maxInFlight };
@@ -77,7 +79,10 @@ function lineage(origin: number | undefined, steps: readonly EnsembleStep[]): nu
   return origin === undefined ? [] : [origin, ...lineage(stepOf(steps, origin).origin, steps)];
 }
 
-/** The innermost origin among the feeders; all others must be on its chain. */
+/**
+ * The innermost origin among the feeders; all others must be on its chain. `model`: the one that is fed, or the ensemble
+ * itself for its outputs. @throws ServerError invalid_argument
+ */
 function originOf(
   ensemble: string,
   model: string,
@@ -90,7 +95,7 @@ function originOf(
   for (const origin of origins) {
     if (origin === undefined || longest.includes(origin)) continue;
     throw invalidArgument(
-      `in ensemble '${ensemble}', step of model '${model}' receives inputs originated from different decoupled models`,
+      `in ensemble ${ensemble}, step of model '${model}' receives inputs originated from different decoupled models`,
     );
   }
   return longest[0];

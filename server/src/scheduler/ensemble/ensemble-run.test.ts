@@ -125,6 +125,30 @@ test("a stream that ends by a flag alone ends the ensemble with an empty final r
   );
 });
 
+test("a stream that ends by a flag alone has its last data marked final, when that is still on its way", async () => {
+  const stream = model("stream", ["X"], ["Y"], (request, send) => {
+    for (const value of int32Values(request.inputs[0])) send([int32("Y", [1, 1], [value])], false);
+    send([], true);
+  });
+  const slow = model("slow", ["X"], ["Y"], async (request, send) => {
+    await sleep(10 - (int32Values(request.inputs[0])[0] ?? 0)); // later ones are faster
+    await plus(1)(request, send);
+  });
+  const steps = [
+    { model: "stream", inputs: { X: "IN" }, outputs: { Y: "t" } },
+    { model: "slow", inputs: { X: "t" }, outputs: { Y: "u" } },
+    { model: "slow", inputs: { X: "u" }, outputs: { Y: "OUT" } },
+  ];
+  for (const maxInFlight of [0, 1, 2]) {
+    const { run } = ensemble(steps, { stream, slow }, { outputs: ["OUT"], decoupled: ["stream"], maxInFlight });
+    const responses = await run([1, 3, 5, 7]);
+    assert.deepEqual(
+      responses.map(({ outputs, final, empty }) => [outputs.flatMap(int32Values), final, empty]),
+      [3, 5, 7, 9].map((value) => [[value], value === 9, false]),
+    );
+  }
+});
+
 test("a step fed by a stream and by the request waits for both in every iteration", async () => {
   const models = {
     stream: model("stream", ["X"], ["Y"], (_, send) => {

@@ -17,7 +17,7 @@ import { StepGate } from "../step-gate.ts";
 import { type DirectModel, EnsembleLane } from "./ensemble-lane.ts";
 import { type EnsemblePlan, type EnsembleStep, nextSteps } from "./ensemble-plan.ts";
 import type { EnsembleRoute } from "./ensemble-route.ts";
-import { fitBatch } from "./fit-batch.ts";
+import { fitBatch, fitOutput } from "./fit-batch.ts";
 
 const MS_PER_S = 1000;
 
@@ -256,9 +256,10 @@ export class EnsembleRun {
         this.#fail(invalidArgument(text));
         return;
       }
-      outputs.push(fitBatch(tensor, signature.maxBatchSize > 0, signature.outputs.get(name)?.dims.length ?? 0));
+      outputs.push(fitOutput(tensor, signature, name));
     }
-    const isFinal = leaf.isLast && this.#running === 0 && this.#leaves.slice(1).every((other) => this.#isSpent(other));
+    // With no step running nothing else can come: the end of the stream travels with the last data, as Triton sends it.
+    const isFinal = this.#running === 0 && this.#leaves.slice(1).every((other) => this.#isSpent(other));
     request.respond({ outputs, parameters: this.#parameters, final: isFinal });
   }
 
