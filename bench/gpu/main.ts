@@ -1,6 +1,6 @@
 /**
  * Checks and measurements on a machine with a GPU: `node main.mjs <command> [flags]`. Commands: libraries, checks, golden,
- * parity, deterministic, features, engines, feature-costs, hosted, steps, sums, write, benches. `bundle.ts` packs this program with all it needs for a machine without Node.
+ * parity, deterministic, features, engines, feature-costs, hosted, steps, mixed, sums, write, benches. `bundle.ts` packs this program with all it needs for a machine without Node.
  */
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -16,6 +16,7 @@ import { followEngine } from "./engines.ts";
 import { showFeatures, timeFeatures } from "./features.ts";
 import { followGolden } from "./golden.ts";
 import { generateHosted } from "./hosted.ts";
+import { runMixedSteps } from "./mixed-steps.ts";
 import { followModels } from "./parity.ts";
 import { measureSums } from "./rank-sums.ts";
 import { createRanks, type MeasuredRunner } from "./ranks.ts";
@@ -56,6 +57,12 @@ const { values: flags, positionals } = parseArgs({
     forms: { type: "string", default: "5" },
     /** For `deterministic`: types of matrices at the size of --model. */
     large: { type: "string", default: "" },
+    /** For `mixed`: seeds, one run each; steps of a run; most sequences, prompt and output tokens, and prompts that join a step. */
+    seeds: { type: "string", default: "1,2,3,4" },
+    steps: { type: "string", default: "1000" },
+    mix: { type: "string", default: "64x600x256x2" },
+    /** Layers of the model of `steps` and `mixed`; 0: all. */
+    layers: { type: "string", default: "0" },
     /** Folder for `write`, and checkpoint of `steps`. */
     checkpoint: { type: "string", default: "" },
   },
@@ -192,7 +199,7 @@ async function loadMeasured(
   const sizes = { matrixType, quantizesOutput, cacheType, maxSequences, maxTokens: Number(flags.tokens) };
   const { checkpoint: modelDir } = flags;
   if (modelDir === "") {
-    return loadSynthetic(syntheticConfig(flags.model), { ...sizes, overlapsLaunches: !flags.strict });
+    return loadSynthetic(cutConfig(), { ...sizes, overlapsLaunches: !flags.strict });
   }
   const startMs = performance.now();
   const tell = (line: string): void => console.log(line);
@@ -200,6 +207,23 @@ async function loadMeasured(
   const runner = await createRanks(flags.ranks, { modelDir, ...sizes, ...fixed, tell });
   console.log(`loaded in ${((performance.now() - startMs) / 1000).toFixed(1)} s`);
   return runner;
+}
+
+function cutConfig(): Readonly<Record<string, unknown>> {
+  const config = syntheticConfig(flags.model);
+  return flags.layers === "0" ? config : { ...config, num_hidden_layers: Number(flags.layers) };
+}
+
+/** Ends with the first fault. */
+async function mixed(): Promise<void> {
+  const [maxSequences = 64, maxPrompt = 600, maxOutput = 256, maxJoining = 2] = flags.mix.split("x").map(Number);
+  const runner = await loadMeasured(flags.weights as CudaMatrixType, flags.kv as CudaCacheType, maxSequences);
+  for (const seed of flags.seeds.split(",").map(Number)) {
+    const load = { seed, numSteps: Number(flags.steps), maxSequences, maxPrompt, maxOutput, maxJoining };
+    const { numSteps, numMixed, tokensPerSecond } = await runMixedSteps(runner, load);
+    console.log(`seed ${seed}: ${numSteps} steps, ${numMixed} of them mixed, ${tokensPerSecond.toFixed(0)} tok/s`);
+  }
+  await runner.close();
 }
 
 async function sums(): Promise<void> {
@@ -268,6 +292,7 @@ const COMMANDS: Readonly<Record<string, () => Promise<void>>> = {
   deterministic,
   hosted,
   steps,
+  mixed,
   sums,
   write: () => writeSynthetic(flags.checkpoint, syntheticConfig(flags.model)),
 };

@@ -15,6 +15,11 @@ export const SERVER_ENVIRONMENT = {
     meaning: "Folders, separated by colons, that are searched first for NVRTC, cuBLASLt, NCCL and NVML.",
   },
   NEREID_KERNELS: { default: "the installed package", meaning: "Folder with the CUDA sources of the kernels." },
+  NEREID_CHECK_LAUNCHES: {
+    default: "0",
+    meaning:
+      "1: the engine waits for the GPU after each kernel, so that an error names it. Slow, for reports of faults.",
+  },
   NEREID_RANK_TIMEOUT_S: { default: "300", meaning: "Seconds that the ranks of one model wait for each other." },
   NEREID_RANK_FOLLOWS: {
     default: "not set",

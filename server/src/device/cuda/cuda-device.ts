@@ -3,6 +3,8 @@
  * of the thread that opened it: everything here is called on that thread.
  */
 
+import process from "node:process";
+import type { Environment } from "../../core/environment.ts";
 import { type CublasLt, openCublasLt } from "../../native/cuda/cublaslt.ts";
 import { type CudaDriver, openCuda } from "../../native/cuda/cuda.ts";
 import { CUDA_STATUS, DEVICE_ATTRIBUTES } from "../../native/cuda/functions.ts";
@@ -21,6 +23,7 @@ export class CudaDevice implements StreamOwner {
   readonly numSms: number;
   readonly modules: CudaModules;
   readonly overlapsLaunches: boolean;
+  readonly checksLaunches: boolean;
   /** All work of the model goes here. */
   readonly stream: CudaStream;
   readonly #device: number;
@@ -28,10 +31,12 @@ export class CudaDevice implements StreamOwner {
   #broken: Error | undefined;
 
   /** @throws Error when there is no such device, or it is too old */
-  constructor(ordinal = 0, options: { readonly overlapsLaunches?: boolean } = {}) {
+  constructor(ordinal = 0, options: { readonly overlapsLaunches?: boolean; readonly checksLaunches?: boolean } = {}) {
     this.driver = openCuda();
     this.ordinal = ordinal;
+    const environment: Environment = process.env;
     this.overlapsLaunches = options.overlapsLaunches ?? true;
+    this.checksLaunches = options.checksLaunches ?? environment.NEREID_CHECK_LAUNCHES === "1";
     this.#device = openDevice(this.driver, ordinal);
     const { calls, check } = this.driver;
     const context = new BigUint64Array(1);

@@ -22,7 +22,14 @@ function recordingStream(): { readonly stream: CudaStream; readonly launched: bi
   const driver: CudaDriver = { path: "fake", version: 13000, calls, check: (status) => assert.equal(status, 0) };
   const modules = { allowShared: () => undefined } as unknown as CudaModules;
   return {
-    stream: new CudaStream({ driver, modules, numSms: 132, arch: "sm_90a", overlapsLaunches: true }),
+    stream: new CudaStream({
+      driver,
+      modules,
+      numSms: 132,
+      arch: "sm_90a",
+      overlapsLaunches: true,
+      checksLaunches: false,
+    }),
     launched,
   };
 }

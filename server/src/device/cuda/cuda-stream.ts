@@ -43,6 +43,8 @@ export interface StreamOwner {
   readonly arch: string;
   /** Kernels that wait by themselves may start early. */
   readonly overlapsLaunches: boolean;
+  /** The host waits for each piece of work, so that an error names it. */
+  readonly checksLaunches: boolean;
 }
 
 export class CudaStream implements KernelStream {
@@ -85,7 +87,7 @@ export class CudaStream implements KernelStream {
     sharedBytes: number,
     args: readonly KernelArg[],
   ): void {
-    const { driver, modules, overlapsLaunches } = this.#owner;
+    const { driver, modules, overlapsLaunches, checksLaunches } = this.#owner;
     if (args.length > MAX_ARGS) throw new Error(`${kernel.spec.name}: more than ${MAX_ARGS} arguments`);
     modules.allowShared(kernel, sharedBytes);
     const { view } = this.#config;
@@ -109,6 +111,14 @@ export class CudaStream implements KernelStream {
       if (numMaps > 0) this.#placeValues();
     }
     if (status !== 0) driver.check(status, `launching ${kernel.spec.name} with a grid of ${grid}, blocks of ${block}`);
+    if (checksLaunches)
+      this.expectDone(`running ${kernel.spec.name} with a grid of ${grid}${describeDefines(kernel.spec)}`);
+  }
+
+  /** Waits for all that was enqueued. `doing`: the last of it, for the error. */
+  expectDone(doing: string): void {
+    const { calls, check } = this.#owner.driver;
+    check(calls.synchronizeStream(this.address), doing);
   }
 
   /** `from` must stay as it is until the stream has passed this point, and should be pinned. */
@@ -154,8 +164,7 @@ export class CudaStream implements KernelStream {
 
   /** Blocks this thread. */
   synchronize(): void {
-    const { calls, check } = this.#owner.driver;
-    check(calls.synchronizeStream(this.address), "waiting for the device");
+    this.expectDone("waiting for the device");
   }
 
   close(): void {
@@ -175,6 +184,12 @@ export class CudaStream implements KernelStream {
     else if ("f32" in arg) view.setFloat32(at, arg.f32, true);
     else view.setBigInt64(at, arg.i64, true);
   }
+}
+
+function describeDefines({ defines }: KernelSpec): string {
+  return Object.entries(defines)
+    .map(([name, value]) => `, ${name}=${value}`)
+    .join("");
 }
 
 /** An event in a stream: whether the device has passed it, and when. */

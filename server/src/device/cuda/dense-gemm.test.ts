@@ -1,8 +1,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { CublasLt, MatmulAlgorithm, MatmulPlan, MatmulShape } from "../../native/cuda/cublaslt.ts";
+import { CudaError } from "../../native/cuda/cuda.ts";
 import type { CudaDevice } from "./cuda-device.ts";
 import { CublasLtGemms, type DenseGemm } from "./dense-gemm.ts";
+import { measureAlgorithms } from "./measure-algorithms.ts";
 
 interface Ran {
   readonly shape: MatmulShape;
@@ -70,6 +72,24 @@ test("run() measures once a shape and keeps the fastest", () => {
       [1, 40],
     ],
   );
+});
+
+test("measureAlgorithms() ends with an error that loses the device, whatever was measured before", () => {
+  const lost = new CudaError("CUDA_ERROR_LAUNCH_FAILED", "waiting for the device: CUDA_ERROR_LAUNCH_FAILED");
+  const timer = {
+    time: (enqueue: () => void): number => {
+      enqueue();
+      return 1;
+    },
+  };
+  const asked: number[] = [];
+  const measure = (): unknown =>
+    measureAlgorithms([0, 1, 2], timer, (algorithm) => {
+      asked.push(algorithm);
+      if (algorithm === 1) throw lost;
+    });
+  assert.throws(measure, lost);
+  assert.deepEqual(asked, [0, 1]);
 });
 
 test("run() leaves out algorithms that fail", () => {

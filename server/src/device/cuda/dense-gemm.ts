@@ -117,7 +117,9 @@ export class CublasLtGemms implements GemmRunner {
     const known = this.#chosen.get(key);
     const { plan, algorithm } = known ?? this.#choose(key, { ...shapeOf(gemm), rows }, gemm);
     this.onGemm?.(gemm);
-    plan.run(gemm, algorithm, this.#workspace, this.#device.stream.address);
+    const { stream, checksLaunches } = this.#device;
+    plan.run(gemm, algorithm, this.#workspace, stream.address);
+    if (checksLaunches) stream.expectDone(`running a GEMM (rows, outputs, inputs, types, bias, scales: ${key})`);
   }
 
   close(): void {

@@ -1,4 +1,5 @@
 /** Times ways to do the same work on a device, each as it runs in a model: with its matrix not in the cache. */
+import { CudaError } from "../../native/cuda/cuda.ts";
 import type { CudaDevice } from "./cuda-device.ts";
 import type { CudaBuffer } from "./cuda-memory.ts";
 import type { CudaEvent } from "./cuda-stream.ts";
@@ -19,7 +20,7 @@ const REPEATS = 4;
 /** Times above this differ little from run to run. */
 const LONG_MS = 0.5;
 
-/** Algorithms that fail are left out; the first error is thrown when all do. */
+/** Algorithms that fail are left out; the first error is thrown when all do, or when the device is lost with it. */
 export function measureAlgorithms<Algorithm>(
   algorithms: readonly Algorithm[],
   timer: AlgorithmTimer,
@@ -31,6 +32,7 @@ export function measureAlgorithms<Algorithm>(
     try {
       measured.push({ algorithm, us: timer.time(() => enqueue(algorithm)) });
     } catch (error) {
+      if (error instanceof CudaError && error.isSticky) throw error;
       failure ??= error;
     }
   }

@@ -104,7 +104,8 @@ export async function loadCudaRunner(
     const matrixType = options.matrixType ?? packed?.matrices;
     const ranks = group && shard && { group, shard };
     const decoder = await setUpCudaDecoder(device, parsed, source, { ...setup, ranks, matrixType });
-    const { usesGraphs = true, isDeterministic } = options;
+    // The host cannot wait for a kernel that is only recorded.
+    const { usesGraphs = !device.checksLaunches, isDeterministic } = options;
     const runner = new DecoderCudaRunner(device, decoder, { ...setup, usesGraphs, isDeterministic });
     const { type, quantizesOutput = false } = setup;
     options.store?.open(storeKey(device, parsed.config, { type, matrixType, quantizesOutput }), runner.gemms);
