@@ -87,8 +87,8 @@ test("a file belongs to its key", async () => {
   const { id } = await upload("secret");
   const other = clientOf("two");
   assert.deepEqual(await collect(await other.files.list()), []);
-  for (const call of [other.files.retrieve(id), other.files.content(id), other.files.delete(id)]) {
-    assert.equal((await errorOf(call)).status, 404);
+  for (const call of ["retrieve", "content", "delete"] as const) {
+    assert.equal((await errorOf(other.files[call](id))).status, 404);
   }
   assert.equal(await (await clientOf().files.content(id)).text(), "secret");
 });
