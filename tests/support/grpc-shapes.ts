@@ -8,7 +8,7 @@ import { decode, encode, identity } from "../../server/src/protocol/grpc/test-pe
 import type { Random } from "./random.ts";
 
 const SERVICE = "/inference.GRPCInferenceService";
-const DEADLINE_MS = 30_000;
+const DEADLINE_MS = 120_000;
 const SHORT_DEADLINE_MS = 250;
 const LARGE_VALUES = 271_828;
 /** Whitespace, and characters of two and of four bytes in UTF-16. */
@@ -27,14 +27,14 @@ export const SHAPE_MODELS: Readonly<Record<string, string>> = {
             { name: "DELAY" data_type: TYPE_UINT32 dims: [ -1 ] optional: true },
             { name: "WAIT" data_type: TYPE_UINT32 dims: [ 1 ] optional: true } ]
     output [ { name: "OUT" data_type: TYPE_INT32 dims: [ 1 ] }, { name: "IDX" data_type: TYPE_UINT32 dims: [ 1 ] } ]`,
-  // Takes requests in, and gives each up while it waits for others.
+  // Takes requests in, and gives each up while it waits for others: more than come at once, or a batch would be full and run.
   "late/config.pbtxt": `
     backend: "identity"
-    max_batch_size: 8
+    max_batch_size: 4096
     input [ { name: "INPUT0" data_type: TYPE_INT32 dims: [ -1 ] } ]
     output [ { name: "OUTPUT0" data_type: TYPE_INT32 dims: [ -1 ] } ]
     dynamic_batching {
-      max_queue_delay_microseconds: 20000000
+      max_queue_delay_microseconds: 600000000
       default_queue_policy { timeout_action: REJECT default_timeout_microseconds: 1000 }
     }
     instance_group [ { count: 1 kind: KIND_CPU } ]`,
@@ -43,7 +43,7 @@ export const SHAPE_MODELS: Readonly<Record<string, string>> = {
     input [ { name: "INPUT0" data_type: TYPE_INT32 dims: [ -1 ] } ]
     output [ { name: "OUTPUT0" data_type: TYPE_INT32 dims: [ -1 ] } ]
     instance_group [ { count: 8 kind: KIND_CPU } ]
-    parameters { key: "execute_delay_ms" value { string_value: "1000" } }`,
+    parameters { key: "execute_delay_ms" value { string_value: "3000" } }`,
 };
 
 const LATE_INPUTS = [{ name: "INPUT0", datatype: "INT32", shape: [1, 1] }];
@@ -112,7 +112,7 @@ export const SHAPES: Readonly<Record<string, Shape>> = {
   },
   "a stream that is cancelled after its first response": async (client) => {
     const stream = open(client);
-    stream.write(streamed(repeatRequest(1000, 10)));
+    stream.write(streamed(repeatRequest(1000, 50)));
     await next(stream);
     stream.cancel();
     assert.equal((await rest(stream)).code, status.CANCELLED);

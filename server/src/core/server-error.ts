@@ -26,16 +26,24 @@ export const ERROR_CODE_NAMES: Readonly<Record<ErrorCode, string>> = {
 /** The `reason` label of a failed request in `nv_inference_request_failure`. */
 export type FailureReason = "REJECTED" | "CANCELED" | "BACKEND" | "OTHER";
 
+interface ServerErrorOptions extends ErrorOptions {
+  readonly reason?: FailureReason;
+  readonly wasQueued?: boolean;
+}
+
 export class ServerError extends Error {
   readonly code: ErrorCode;
   /** Set where the failure is raised; "OTHER" by default. */
   readonly reason: FailureReason;
+  /** The request was taken into a queue and failed there, however soon: no refusal. */
+  readonly wasQueued: boolean;
 
-  constructor(code: ErrorCode, message: string, options: ErrorOptions & { reason?: FailureReason } = {}) {
+  constructor(code: ErrorCode, message: string, options: ServerErrorOptions = {}) {
     super(message, options);
     this.name = "ServerError";
     this.code = code;
     this.reason = options.reason ?? (code === "cancelled" ? "CANCELED" : "OTHER");
+    this.wasQueued = options.wasQueued ?? false;
   }
 
   /** Wraps any thrown value. Other errors must not leak their text: they become "Internal error". */
@@ -48,6 +56,11 @@ export class ServerError extends Error {
 /** The error for a request, flag or configuration that breaks a rule. The message says what was expected and what came. */
 export function invalidArgument(message: string): ServerError {
   return new ServerError("invalid_argument", message);
+}
+
+/** An error of a request that was taken, whenever it came: a backend raised it, or the queue gave the request up. */
+export function isFailureOnceTaken(error: unknown): boolean {
+  return error instanceof ServerError && (error.reason === "BACKEND" || error.wasQueued);
 }
 
 /** For the log only, never for a client: the thrown value with its stack. */

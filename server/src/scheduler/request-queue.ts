@@ -148,7 +148,8 @@ export class RequestQueue {
     }
     this.#length -= late.length;
     for (const { request } of late) {
-      request.fail(new ServerError("unavailable", "Request timeout expired", { reason: "REJECTED" }));
+      const how = { reason: "REJECTED", wasQueued: true } as const;
+      request.fail(new ServerError("unavailable", "Request timeout expired", how));
     }
   }
 }

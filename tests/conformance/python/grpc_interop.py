@@ -10,7 +10,7 @@ from tritonclient.grpc import service_pb2_grpc as stubs
 
 from checks import GRPC, run_all
 
-WAIT_S = 30
+WAIT_S = 120
 SPECIAL_TEXT = "\t\ntest with whitespace\r\nand Unicode BMP \u263a and non-BMP \U0001f608\t\n"
 ENCODINGS = [grpc.Compression.NoCompression, grpc.Compression.Gzip, grpc.Compression.Deflate]
 
@@ -109,7 +109,7 @@ def check_cancel_after_begin():
 def check_cancel_after_first_response():
     """grpcio: a stream that is cancelled after its first response"""
     with stub() as server:
-        call = server.ModelStreamInfer(iter([repeat(1000, 10)]), timeout=WAIT_S)
+        call = server.ModelStreamInfer(iter([repeat(1000, 50)]), timeout=WAIT_S)
         next(call)
         call.cancel()
         assert call.code() == grpc.StatusCode.CANCELLED

@@ -175,6 +175,7 @@ async function* untilAborted(request: InferRequest): AsyncIterable<InferResponse
 }
 
 async function* failing(request: InferRequest): AsyncIterable<InferResponse> {
+  if (request.id === "queued") throw new ServerError("unavailable", "gave up", { wasQueued: true });
   if (request.id !== "late") throw new ServerError("not_found", "planned: 100 % späte Grüße");
   yield response(request, [], true);
 }

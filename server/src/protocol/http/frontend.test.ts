@@ -103,6 +103,9 @@ before(async () => {
   fake.add("refuses", [], () => {
     throw new ServerError("invalid_argument", "refused");
   });
+  fake.add("queued", [], () => {
+    throw new ServerError("unavailable", "gave up", { wasQueued: true });
+  });
   fake.add("fails", [], async () => {
     await new Promise((resolve) => setTimeout(resolve, 5));
     throw new ServerError("internal", "failed");
@@ -240,6 +243,7 @@ const ERRORS: [string, string, Record<string, string>, string, string, string][]
   ["/v2/models/fails/generate", "{}", {}, "400", JSON_TYPE, "failed"],
   ["/v2/models/refuses/infer", '{"inputs":[]}', {}, "400", JSON_TYPE, "refused"],
   ["/v2/models/fails/infer", '{"inputs":[]}', {}, "500", TEXT_TYPE, "failed"],
+  ["/v2/models/queued/infer", '{"inputs":[]}', {}, "503", TEXT_TYPE, "gave up"],
   [
     "/v2/models/halves/generate",
     '{"X":[1]}',

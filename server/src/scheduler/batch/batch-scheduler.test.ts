@@ -156,6 +156,7 @@ test("BatchScheduler refuses at a full queue and answers a request whose time in
     code: "unavailable",
     message: "Request timeout expired",
     reason: "REJECTED",
+    wasQueued: true,
   });
   while (clock.step());
   await rejected;

@@ -152,6 +152,14 @@ test("in strict mode the first error is the status of the call and cancels what 
   assert.equal(bed.server.seen.findLast((request) => request.modelName === "slow")?.signal.aborted, true);
 });
 
+test("in strict mode a request that its queue gave up at once is a failure, not a refusal", async () => {
+  const metadata = new Metadata();
+  metadata.set("triton_grpc_error", "true");
+  const stream = open(metadata);
+  write(stream, inferRequest({ model_name: "fails", id: "queued" }));
+  assert.deepEqual(await collect(stream), { messages: [], code: status.UNAVAILABLE, details: "gave up" });
+});
+
 test("a client that cancels aborts every request in flight", async () => {
   const stream = open();
   const ended = collect(stream);

@@ -9,7 +9,7 @@ import { Cancellation } from "../../../core/cancellation.ts";
 import type { ServedModel } from "../../../core/model-server.ts";
 import type { RequestTrace } from "../../../core/request-trace.ts";
 import { forEachResponse } from "../../../core/response-stream.ts";
-import { ServerError } from "../../../core/server-error.ts";
+import { isFailureOnceTaken, ServerError } from "../../../core/server-error.ts";
 import type { CallAccess } from "../../call-access.ts";
 import { LoopTurn } from "../../loop-turn.ts";
 import { meteredModel } from "../../metered-infer.ts";
@@ -169,7 +169,7 @@ class InferStream implements StreamHandler {
 
   /** Whether the request was taken and failed later. The refusal of a request never ends a stream, strict or not; that of a key does. */
   #isFailure(error: ServerError, { isAnswered, startTurn }: TakenInfer): boolean {
-    return isAnswered || error.reason === "BACKEND" || this.#turn.hasTurned(startTurn);
+    return isAnswered || isFailureOnceTaken(error) || this.#turn.hasTurned(startTurn);
   }
 
   /** A failure names the request and ends it; a refusal has only its id. */

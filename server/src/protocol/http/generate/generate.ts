@@ -4,14 +4,13 @@
 import { JsonReader, JsonTensorReader } from "@nereid/wire";
 import type { InferResponse } from "../../../core/infer-response.ts";
 import type { ModelServer, ServedModel } from "../../../core/model-server.ts";
-import { invalidArgument, ServerError } from "../../../core/server-error.ts";
+import { invalidArgument, isFailureOnceTaken, ServerError } from "../../../core/server-error.ts";
 import type { Tensor } from "../../../core/tensor.ts";
 import { LoopTurn } from "../../loop-turn.ts";
 import { meteredModel } from "../../metered-infer.ts";
 import type { HttpCall } from "../http-call.ts";
 import { bytesReply, emptyReply, errorReply, type HttpReply, type HttpStreamReply } from "../http-reply.ts";
 import { type DecodedInfer, HttpInferRequest } from "../infer/http-infer-request.ts";
-import { isFailure } from "../infer/infer.ts";
 import { type JsonInferCodec, MAX_BYTES_AT_ONCE } from "../infer/infer-codec.ts";
 import { JSON_LIMITS, jsonFailure } from "../json/json-access.ts";
 import { errorBody } from "../status.ts";
@@ -79,7 +78,7 @@ export class GenerateHandler {
 
   /** An error that came before the request was taken. */
   #isRefusal(outcome: Outcome, turn: number): boolean {
-    return "error" in outcome && !this.#turn.hasTurned(turn) && !isFailure(outcome.error);
+    return "error" in outcome && !this.#turn.hasTurned(turn) && !isFailureOnceTaken(outcome.error);
   }
 
   async #start(

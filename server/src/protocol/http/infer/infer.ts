@@ -6,7 +6,7 @@ import type { ParameterValue } from "../../../core/infer-request.ts";
 import type { InferResponse } from "../../../core/infer-response.ts";
 import { MAX_HTTP_BINARY_BODY_BYTES } from "../../../core/limits.ts";
 import type { ModelServer, ServedModel } from "../../../core/model-server.ts";
-import { invalidArgument, ServerError } from "../../../core/server-error.ts";
+import { invalidArgument, isFailureOnceTaken, ServerError } from "../../../core/server-error.ts";
 import { LoopTurn } from "../../loop-turn.ts";
 import { meteredModel } from "../../metered-infer.ts";
 import { RequestMemory } from "../../request-memory.ts";
@@ -140,7 +140,7 @@ export class InferHandler {
       call.errorType = "text/plain";
       return response;
     } catch (error) {
-      if (this.#turn.hasTurned(turn) || isFailure(error)) call.errorType = "text/plain";
+      if (this.#turn.hasTurned(turn) || isFailureOnceTaken(error)) call.errorType = "text/plain";
       throw error;
     }
   }
@@ -160,11 +160,6 @@ export class InferHandler {
 function isLargeText(call: HttpCall): boolean {
   if (!(Number(call.header("content-length")) >= MIN_TEXT_BYTES)) return false;
   return call.header(HEADER_LENGTH) === undefined && requestEncoding(call.header("content-encoding")) === "identity";
-}
-
-/** An error that a backend raised, however fast. */
-export function isFailure(error: unknown): boolean {
-  return error instanceof ServerError && error.reason === "BACKEND";
 }
 
 async function onlyResponse(responses: AsyncIterator<InferResponse>): Promise<InferResponse> {
