@@ -10,7 +10,7 @@ import { ModelCalls } from "./backend/typescript/model-calls.ts";
 import { packError } from "./backend/typescript/model-error.ts";
 import { CallingModels } from "./backend/typescript/worker/calling-models.ts";
 import { escapesMessages, logSettings } from "./config/flags/log-settings.ts";
-import { creationProblem, parseServerFlags } from "./config/flags/parse-server-flags.ts";
+import { parseServerFlags } from "./config/flags/parse-server-flags.ts";
 import type { ServerOptions } from "./config/flags/server-options.ts";
 import type { ModelServer } from "./core/model-server.ts";
 import { signatureOf } from "./core/model-signature.ts";
@@ -41,8 +41,6 @@ export async function openServer(flags: readonly string[]): Promise<InProcessSer
   const parsed = parseServerFlags([...SILENT_FRONT_ENDS, ...flags], process.env);
   if (parsed.kind === "usage") throw new Error(parsed.text);
   const { options } = parsed;
-  const problem = creationProblem(options);
-  if (problem !== undefined) throw problem;
   const running = await startServer(options, createLog(options));
   const { server } = running;
   const models = modelsOf(server);

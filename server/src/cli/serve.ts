@@ -2,7 +2,7 @@
 
 import process from "node:process";
 import { escapesMessages, logSettings } from "../config/flags/log-settings.ts";
-import { creationProblem, parseServerFlags } from "../config/flags/parse-server-flags.ts";
+import { parseServerFlags } from "../config/flags/parse-server-flags.ts";
 import type { ServerOptions } from "../config/flags/server-options.ts";
 import type { Environment } from "../core/environment.ts";
 import { ERROR_CODE_NAMES, ServerError } from "../core/server-error.ts";
@@ -53,8 +53,6 @@ export async function serve(
   const { MODELS_NOT_LOADED, startServer } = await import("../main/start-server.ts");
   let server: RunningServer;
   try {
-    const problem = creationProblem(options);
-    if (problem !== undefined) throw problem;
     server = await startServer(options, createLog(options));
   } catch (error) {
     reportStartFailure(error);

@@ -117,10 +117,15 @@ export interface LogSettings {
   readonly log_format: LogFormat;
 }
 
+/**
+ * While `exiting`, every health request fails with "Server exiting" (unavailable). `failed`: the server could not be set up
+ * and was told to stay; it answers, is neither live nor ready, and has no models (SERVER_FAILED_TO_INITIALIZE of Triton).
+ */
+export type ServerState = "starting" | "running" | "exiting" | "failed";
+
 /** All methods throw `ServerError` for requests that the protocol refuses. */
 export interface ModelServer {
-  /** While `exiting`, every health request fails with "Server exiting" (unavailable). */
-  readonly state: "starting" | "running" | "exiting";
+  readonly state: ServerState;
   readonly name: string;
   readonly version: string;
   readonly extensions: readonly string[];

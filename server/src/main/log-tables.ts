@@ -42,7 +42,7 @@ function modelRows(registry: ModelRegistry, failures: ReadonlyMap<string, Server
       status: reason === "" ? state : `${state}: ${reason}`,
     })),
   );
-  const never = [...failures].filter(([key]) => !registry.isKnown(key));
+  const never = [...failures].filter(([key]) => registry.versions(key).size === 0);
   return [
     ...tried,
     ...never.map(([key, { message }]) => ({

@@ -1,12 +1,16 @@
 /** The model repositories that a server is started with: folders of this machine, and what is elsewhere. */
 import { statSync } from "node:fs";
+import { creationProblem } from "../config/flags/parse-server-flags.ts";
 import type { ServerOptions } from "../config/flags/server-options.ts";
 import { invalidArgument, ServerError } from "../core/server-error.ts";
 import type { ServerLog } from "../observe/log.ts";
 import { localLocation, type RepositoryLocation } from "../repository/source/repository-location.ts";
 
 /** In the order of the options. The code for what is elsewhere is loaded when it is asked for. @throws ServerError */
-export async function openPlaces({ repository }: ServerOptions, log: ServerLog): Promise<RepositoryLocation[]> {
+export async function openPlaces(options: ServerOptions, log: ServerLog): Promise<RepositoryLocation[]> {
+  const { repository } = options;
+  const problem = creationProblem(options);
+  if (problem !== undefined) throw problem;
   for (const path of repository.paths) if (!isRemote(path)) expectRepository(path);
   const places: RepositoryLocation[] = [];
   for (const path of repository.paths) {

@@ -3,7 +3,7 @@ import type { Backend } from "../backend/backend.ts";
 import type { ModelControl } from "../backend/python/questions.ts";
 import type { ServerOptions } from "../config/flags/server-options.ts";
 import type { ModelServer } from "../core/model-server.ts";
-import { ServerError } from "../core/server-error.ts";
+import { ERROR_CODE_NAMES, ServerError } from "../core/server-error.ts";
 import { keepFreedMemory } from "../native/process-memory.ts";
 import type { ServerLog } from "../observe/log.ts";
 import { MetricRegistry } from "../observe/metrics.ts";
@@ -94,7 +94,7 @@ export async function startServer(options: ServerOptions, log: ServerLog): Promi
 }
 
 async function buildParts(options: ServerOptions, log: ServerLog): Promise<Parts> {
-  const places = await openPlaces(options, log);
+  const places = await orStay(options, log, () => openPlaces(options, log));
   const registry = new ModelRegistry(options.repository.isNamespacing);
   const metrics = new MetricRegistry();
   // Models may load and unload others, once there is a server.
@@ -109,7 +109,7 @@ async function buildParts(options: ServerOptions, log: ServerLog): Promise<Parts
   const caches = await openCaches(options.cache, log);
   const tracer = new Tracer({ start: options.trace, log, env: process.env });
   const agents = new AgentFinder(options.repoAgentDirectory);
-  const manager = createManager({ options, log, registry, metrics, backends, caches, agents, places });
+  const manager = createManager({ options, log, registry, metrics, backends, caches, agents, places: places ?? [] });
   const server: RepositoryServer = new RepositoryServer({
     name: options.serverId,
     version: TRITON_VERSION,
@@ -120,11 +120,12 @@ async function buildParts(options: ServerOptions, log: ServerLog): Promise<Parts
     isExplicit: options.repository.controlMode === "explicit",
     strictReadiness: options.repository.strictReadiness,
   });
+  if (places === undefined) server.state = "failed";
   const poller = new RepositoryPoller(manager, log);
   return {
     options,
     log,
-    places,
+    places: places ?? [],
     registry,
     metrics,
     backends,
@@ -139,6 +140,24 @@ async function buildParts(options: ServerOptions, log: ServerLog): Promise<Parts
   };
 }
 
+/**
+ * Undefined when a step of the setup fails and `--exit-on-error=false` keeps the process: `InferenceServer::Init` of Triton,
+ * which then serves the state "failed to initialize". @throws ServerError otherwise
+ */
+async function orStay<T>(
+  { repository }: ServerOptions,
+  log: ServerLog,
+  action: () => Promise<T>,
+): Promise<T | undefined> {
+  try {
+    return await action();
+  } catch (error) {
+    if (repository.exitOnError || !(error instanceof ServerError)) throw error;
+    log.error("server", `${ERROR_CODE_NAMES[error.code]}: ${error.message}`);
+    return undefined;
+  }
+}
+
 /** @throws MissingPackageError */
 function loadMcp(): Promise<McpModule> {
   return importOptional("@nereid/mcp", "mcp-module", "--allow-mcp");
@@ -146,17 +165,11 @@ function loadMcp(): Promise<McpModule> {
 
 /** Loads the models, then listens. @throws ServerError after all parts are closed */
 async function openFrontends(parts: Parts): Promise<RunningFrontends> {
-  const { options, log, metrics, manager, server, poller, access, mcp } = parts;
-  const { repository } = options;
+  const { options, log, metrics, server, poller, access, mcp } = parts;
   try {
     const frontends = frontendsOf(options, server, metrics, log, { keys: access?.keys, mcp });
     await frontends.expectFree(); // models may take minutes
-    const failures = await manager.loadAtStart(startupModels(options));
-    logTables(parts, failures);
-    if (failures.size > 0 && repository.exitOnError) throw notLoaded(failures);
-    for (const message of options.notYet) log.warn("server", message);
-    server.state = "running";
-    if (repository.controlMode === "poll") poller.start(repository.pollSecs * MS_PER_S);
+    if (server.state !== "failed") await loadModels(parts);
     await frontends.listen();
     return frontends;
   } catch (error) {
@@ -164,6 +177,20 @@ async function openFrontends(parts: Parts): Promise<RunningFrontends> {
     await closeParts(parts);
     throw error;
   }
+}
+
+/** @throws ServerError when a model fails to load and the options say that this ends the start */
+async function loadModels(parts: Parts): Promise<void> {
+  const { options, log, manager, server, poller } = parts;
+  const { repository } = options;
+  const failures = await orStay(options, log, () => manager.loadAtStart(startupModels(options)));
+  if (failures !== undefined) {
+    logTables(parts, failures);
+    if (failures.size > 0 && repository.exitOnError) throw notLoaded(failures);
+  }
+  for (const message of options.notYet) log.warn("server", message);
+  server.state = failures === undefined ? "failed" : "running";
+  if (repository.controlMode === "poll" && failures !== undefined) poller.start(repository.pollSecs * MS_PER_S);
 }
 
 async function closeParts({ manager, backends, caches, access }: Parts): Promise<void> {

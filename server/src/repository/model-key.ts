@@ -2,6 +2,7 @@
  * The unique key of a model: its name, prefixed by its repository when namespacing is on. Keys are strings, for maps
  * and locks; without namespacing a key is the name. Knows no repository.
  */
+import type { ModelIndexEntry } from "../core/model-server.ts";
 import { invalidArgument, type ServerError } from "../core/server-error.ts";
 
 /** Separator that occurs in no path and no name. */
@@ -38,4 +39,9 @@ export function unavailableSteps(ensembleKey: string, keys: readonly string[]): 
   const names = [...new Set(keys.map(nameOfKey))].sort().join(", ");
   const ensemble = modelKeyText(ensembleKey);
   return invalidArgument(`ensemble ${ensemble} contains models that are not available or ambiguous: ${names}`);
+}
+
+/** The row of the index for a model that cannot be loaded, because without namespaces its name must be unique. */
+export function inSeveralRepositories(name: string): ModelIndexEntry {
+  return { name, state: "UNAVAILABLE", reason: "model appears in two or more repositories" };
 }

@@ -11,7 +11,7 @@ import { ComposingModels } from "./load/composing-models.ts";
 import { loadWaves } from "./load/load-order.ts";
 import { StartUp } from "./load/start-up.ts";
 import { VersionLoader, type VersionLoaderOptions } from "./load/version-loader.ts";
-import { modelKeyText, nameOfKey } from "./model-key.ts";
+import { inSeveralRepositories, modelKeyText, nameOfKey } from "./model-key.ts";
 import type { LoadOrigin, ModelRecord } from "./model-record.ts";
 import type { ModelVersion } from "./model-version.ts";
 import { NamedLocks } from "./mutex.ts";
@@ -115,6 +115,7 @@ export class ModelManager {
 
   /** Stops serving all models of a name at once; resolves when that is done, before their last requests have ended. */
   async unload(name: string, unloadDependents: boolean): Promise<void> {
+    this.#options.registry.forgetUnversioned(name);
     const known = [...this.#records.keys(), ...this.#callers.withdrawn()];
     for (const key of known.filter((loaded) => nameOfKey(loaded) === name)) {
       await this.#locks.run([key], async () => this.#unloadNow(key, unloadDependents));
@@ -132,7 +133,9 @@ export class ModelManager {
   index(): ModelIndexEntry[] {
     const { registry } = this.#options;
     this.#sources.refreshSoon();
-    return this.#sources.keys().flatMap((key) => registry.indexRows(key));
+    const rowsOf = (key: string, count: number): ModelIndexEntry[] =>
+      count > 1 ? [inSeveralRepositories(nameOfKey(key))] : registry.indexRows(key);
+    return [...this.#sources.counts()].flatMap(([key, count]) => rowsOf(key, count));
   }
 
   /** Models that are in the repositories now. */

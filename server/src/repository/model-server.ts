@@ -9,6 +9,7 @@ import type {
   ModelServer,
   ModelStatistics,
   ServedModel,
+  ServerState,
 } from "../core/model-server.ts";
 import type { TraceChanges, TraceSettings, Tracing } from "../core/request-trace.ts";
 import { invalidArgument, ServerError } from "../core/server-error.ts";
@@ -53,7 +54,7 @@ export class RepositoryServer implements ModelServer {
   readonly extensions: readonly string[] = EXTENSIONS;
   readonly tracing: Tracing;
   readonly isExplicit: boolean;
-  state: "starting" | "running" | "exiting" = "starting";
+  state: ServerState = "starting";
   readonly #options: RepositoryServerOptions;
 
   constructor(options: RepositoryServerOptions) {
@@ -70,7 +71,7 @@ export class RepositoryServer implements ModelServer {
   }
 
   model(name: string, version: string): ServedModel {
-    if (this.state === "starting") throw new ServerError("unavailable", "Server not ready");
+    if (this.state === "starting" || this.state === "failed") throw new ServerError("unavailable", "Server not ready");
     return this.#options.registry.lookUp(name, version);
   }
 
@@ -99,6 +100,7 @@ export class RepositoryServer implements ModelServer {
   }
 
   modelMetadata(name: string, version: string): ModelMetadata {
+    this.#expectSetUp();
     const { registry } = this.#options;
     const model = registry.lookUp(name, version);
     const versions = version === "" ? registry.readyByName(name).map((ready) => ready.version) : [model.version];
@@ -112,6 +114,7 @@ export class RepositoryServer implements ModelServer {
   }
 
   statistics(name: string, version: string): readonly ModelStatistics[] {
+    this.#expectSetUp();
     const { registry } = this.#options;
     const number = canonicalVersion(version);
     const served = name === "" ? [...registry.allReady()] : registry.readyByName(name);
@@ -126,16 +129,19 @@ export class RepositoryServer implements ModelServer {
   }
 
   index(readyOnly: boolean): readonly ModelIndexEntry[] {
+    this.#expectSetUp();
     const rows = this.#options.manager.index();
     return readyOnly ? rows.filter(({ state }) => state === "READY") : rows;
   }
 
   async load(name: string, options: LoadOptions): Promise<void> {
+    this.#expectSetUp();
     this.#expectExplicit();
     await this.#options.manager.load(name, options);
   }
 
   async unload(name: string, unloadDependents: boolean): Promise<void> {
+    this.#expectSetUp();
     this.#expectExplicit();
     await this.#options.manager.unload(name, unloadDependents);
   }
@@ -166,6 +172,11 @@ export class RepositoryServer implements ModelServer {
   /** For calls between models. */
   infer(request: InferRequest): AsyncIterable<InferResponse> {
     return this.model(request.modelName, request.modelVersion).infer(request);
+  }
+
+  #expectSetUp(): void {
+    if (this.state !== "failed") return;
+    throw new ServerError("unavailable", "Server not ready");
   }
 
   #expectExplicit(): void {

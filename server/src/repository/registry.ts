@@ -19,6 +19,8 @@ export class ModelRegistry {
   readonly #isNamespacing: boolean;
   /** Models that were loaded or tried at least once, by key. */
   readonly #models = new Map<string, Map<number, VersionEntry>>();
+  /** Why models have no version at all, by key. */
+  readonly #unversioned = new Map<string, string>();
   /** With namespacing: the keys that share a name. */
   readonly #keys = new Map<string, string[]>();
 
@@ -27,6 +29,21 @@ export class ModelRegistry {
   }
 
   set(key: string, version: number, entry: VersionEntry): void {
+    this.#unversioned.delete(key);
+    this.#versionsOf(key).set(version, entry);
+  }
+
+  /** A model whose folder has no version to serve: known, and not ready. `reason`: as in a row of the index. */
+  setUnversioned(key: string, reason: string): void {
+    if (this.#versionsOf(key).size === 0) this.#unversioned.set(key, reason);
+  }
+
+  /** A user unloaded what has the name. */
+  forgetUnversioned(name: string): void {
+    for (const key of this.#unversioned.keys()) if (nameOfKey(key) === name) this.#unversioned.delete(key);
+  }
+
+  #versionsOf(key: string): Map<number, VersionEntry> {
     let versions = this.#models.get(key);
     if (versions === undefined) {
       versions = new Map();
@@ -34,7 +51,7 @@ export class ModelRegistry {
       const name = nameOfKey(key);
       this.#keys.set(name, [...(this.#keys.get(name) ?? []), key]);
     }
-    versions.set(version, entry);
+    return versions;
   }
 
   remove(key: string, version: number): void {
@@ -124,7 +141,8 @@ export class ModelRegistry {
   indexRows(key: string): ModelIndexEntry[] {
     const versions = this.versions(key);
     const name = nameOfKey(key);
-    if (versions.size === 0) return [{ name }];
+    const reason = this.#unversioned.get(key);
+    if (versions.size === 0) return [reason === undefined ? { name } : { name, state: "UNAVAILABLE", reason }];
     return [...versions]
       .sort(([a], [b]) => a - b)
       .map(([version, { state, reason }]) => ({
@@ -135,8 +153,9 @@ export class ModelRegistry {
       }));
   }
 
-  /** Strict readiness: every version is ready, or was unloaded by a user. */
+  /** Strict readiness: every model has versions, and each of them is ready or was unloaded by a user. */
   isAllReady(): boolean {
+    if (this.#unversioned.size > 0) return false;
     for (const versions of this.#models.values()) {
       for (const { state, reason, served } of versions.values()) {
         if (state === "READY" && served?.isHealthy() === true) continue;

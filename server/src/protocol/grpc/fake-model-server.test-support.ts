@@ -11,6 +11,7 @@ import type {
   ModelServer,
   ModelStatistics,
   ServedModel,
+  ServerState,
   TensorMetadata,
 } from "../../core/model-server.ts";
 import type { TraceSettings } from "../../core/request-trace.ts";
@@ -21,7 +22,7 @@ import { canonicalVersion } from "../../core/version-text.ts";
 type Run = (request: InferRequest) => AsyncIterable<InferResponse>;
 
 export class FakeModelServer implements ModelServer {
-  state: "starting" | "running" | "exiting" = "running";
+  state: ServerState = "running";
   readonly name = "fake";
   readonly version = "1.2.3";
   readonly extensions: readonly string[] = ["statistics"];

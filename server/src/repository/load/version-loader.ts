@@ -61,8 +61,11 @@ export class VersionLoader {
       );
     }
     if (selected.length > 0) return selected;
-    const text = `at least one version must be available under the version policy of model '${nameOfKey(key)}'`;
-    throw invalidArgument(text);
+    const error = invalidArgument(
+      `at least one version must be available under the version policy of model '${nameOfKey(key)}'`,
+    );
+    this.#options.registry.setUnversioned(key, `${ERROR_CODE_NAMES[error.code]}: ${error.message}`);
+    throw error;
   }
 
   /** The version that is already served, when nothing relevant changed except its instances. */

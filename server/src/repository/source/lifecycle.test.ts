@@ -156,6 +156,9 @@ test("a model of two repositories is served by none, until only one has it", asy
     ["failed to poll model 'm': not unique across all model repositories"],
   );
   assert.deepEqual(versionsOf(repository, "n"), ["1"]);
+  const twice = { name: "m", state: "UNAVAILABLE", reason: "model appears in two or more repositories" };
+  assert.deepEqual(manager.index()[0], twice);
+  assert.equal(repository.registry.isAllReady(), true); // it was never tried
   await assert.rejects(manager.load("m", {}), { message: "failed to load 'm', failed to poll from model repository" });
   repository.remove("a/m");
   await manager.load("m", {});

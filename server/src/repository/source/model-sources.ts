@@ -81,11 +81,18 @@ export class ModelSources {
 
   /** Models that are in the repositories now, by key. */
   keys(): string[] {
+    return [...this.counts().keys()];
+  }
+
+  /** The same with the number of repositories that have the key. Sorted by it. */
+  counts(): ReadonlyMap<string, number> {
     const { places, isNamespacing } = this.#options;
-    const keys = places.flatMap((place) =>
+    const found = places.flatMap((place) =>
       place.models().map((name) => modelKey(isNamespacing ? place.path : "", name)),
     );
-    return [...new Set(keys)].sort();
+    const counts = new Map<string, number>();
+    for (const key of found.sort()) counts.set(key, (counts.get(key) ?? 0) + 1);
+    return counts;
   }
 
   /** Models of a name that are in the repositories now, or the key that the first would get. */

@@ -17,7 +17,7 @@ export function describeEntries(server: ModelServer, types: MessageTypes): reado
   return [
     unaryEntry(types, "ServerLive", "health", () => {
       expectRunning(server);
-      return { live: true };
+      return { live: server.state !== "failed" };
     }),
     unaryEntry(types, "ServerReady", "health", () => {
       expectRunning(server);

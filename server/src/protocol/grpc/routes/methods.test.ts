@@ -178,6 +178,13 @@ test("health answers fail while the server ends", async () => {
   bed.server.state = "running";
 });
 
+test("a server that could not be set up is not live", async () => {
+  bed.server.state = "failed";
+  assert.equal((await callUnary(bed.client, "ServerLive", {})).live, false);
+  bed.server.state = "running";
+  assert.equal((await callUnary(bed.client, "ServerLive", {})).live, true);
+});
+
 test("Watch sends the status and each change of it", async () => {
   const path = "/grpc.health.v1.Health/Watch";
   const request = encode("grpc.health.v1.HealthCheckRequest", {});

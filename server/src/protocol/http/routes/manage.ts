@@ -27,7 +27,7 @@ export class ManageHandlers {
   }
 
   live(): HttpReply {
-    return this.#health(true);
+    return this.#health(this.#server.state !== "failed");
   }
 
   ready(): HttpReply {

@@ -5,6 +5,7 @@
 import { randomUUID } from "node:crypto";
 import { mkdir, readdir, readFile, rm } from "node:fs/promises";
 import { join } from "node:path";
+import type { ServerState } from "../../../core/model-server.ts";
 import { describeThrown } from "../../../core/server-error.ts";
 import { writeFileAtomically } from "../../../files/atomic-output.ts";
 import type { Logger } from "../../../observe/log.ts";
@@ -24,7 +25,7 @@ export interface BatchQueueParts {
   readonly maxLineBytes: number;
   /** Requests of all batches that run at once. */
   readonly maxRequests: number;
-  readonly serverState: () => "starting" | "running" | "exiting";
+  readonly serverState: () => ServerState;
   readonly log: Logger;
 }
 
