@@ -9,7 +9,7 @@ import { createFormatModels, modelOf } from "../tool-calls/format-models.ts";
 import { addCounts, runServedCalls, type ServedCounts } from "../tool-calls/served-calls.ts";
 import type { Soak, SoakOptions, SoakResult } from "./soak.ts";
 
-const PER_ROUND = 96;
+const PER_ROUND = 192;
 
 export const toolCallsSoak: Soak = { name: "tool-calls", run };
 
