@@ -63,11 +63,18 @@ const SHELL: Json = {
   },
 };
 
+const PATCH_GRAMMAR = `start: begin hunk+ end
+begin: "*** Begin Patch" LF
+hunk: "*** " ("Add" | "Delete") " File: " /(.+)/ LF ("+" /(.*)/ LF)*
+end: "*** End Patch" LF?
+%import common.LF
+`;
+
 const APPLY_PATCH: Json = {
   type: "custom",
   name: "apply_patch",
   description: "Use the `apply_patch` tool to edit files.",
-  format: { type: "grammar", syntax: "lark", definition: 'start: begin hunk+ end\nbegin: "*** Begin Patch" LF' },
+  format: { type: "grammar", syntax: "lark", definition: PATCH_GRAMMAR },
 };
 
 const GITHUB: Json = {
@@ -369,8 +376,7 @@ test("chats: a template that refuses an order gets it in turn; what it still ref
 const CUSTOM: Json = { type: "custom", custom: { name: "patch", format: { type: "text" } } };
 const CHOICES: readonly (readonly [tools: readonly Json[], choice: unknown])[] = [
   [[CUSTOM], "auto"],
-  [[CUSTOM], { type: "custom", custom: { name: "patch" } }],
-  [[CUSTOM, tool("read")], { type: "custom", custom: { name: "patch" } }],
+  [[CUSTOM, tool("read")], { type: "allowed_tools", allowed_tools: { mode: "auto", tools: [CUSTOM] } }],
   [
     [tool("read"), tool("bash")],
     {

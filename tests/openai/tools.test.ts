@@ -137,3 +137,88 @@ test("a required call of a model without guides is refused by name", async () =>
   });
   await assert.rejects(answer, (error: unknown) => Reflect.get(Object(error), "param") === "tool_choice");
 });
+
+const MOVES = {
+  syntax: "lark" as const,
+  definition: 'start: move ("\\n" move)~1..2\nmove: ("up"i | "down \\"far\\"") /[1-9]{1,2}/',
+};
+const MOVES_TEXT = /^(?:(?:up|down "far")[1-9]{1,2}\n?\b){2,3}$/i;
+const ROBOT = { name: "robot", description: "Moves", format: { type: "grammar" as const, grammar: MOVES } };
+
+test("the input of a custom tool follows its grammar, in chats and responses, streamed and not", {
+  timeout: 120_000,
+}, async () => {
+  const chat = {
+    model: "tensorrt_llm",
+    messages: [{ role: "user" as const, content: "Go" }],
+    tools: [{ type: "custom" as const, custom: ROBOT }],
+    tool_choice: { type: "custom" as const, custom: { name: "robot" } },
+    seed: 5,
+    max_completion_tokens: 200,
+  };
+  const whole = await client.chat.completions.create(chat);
+  const [call] = whole.choices[0]?.message.tool_calls ?? [];
+  assert.equal(call?.type, "custom", JSON.stringify(whole.choices));
+  assert.match(call.custom.input, MOVES_TEXT);
+  const parts: { name: string; input: string } = { name: "", input: "" };
+  for await (const { choices } of await client.chat.completions.create({ ...chat, stream: true })) {
+    // The client's types know calls of functions alone.
+    for (const part of choices[0]?.delta.tool_calls ?? []) {
+      const { name = "", input = "" }: { name?: string; input?: string } = Reflect.get(part, "custom") ?? {};
+      parts.name += name;
+      parts.input += input;
+    }
+  }
+  assert.deepEqual(parts, { name: "robot", input: call.custom.input });
+  await expectCustomResponse();
+});
+
+async function expectCustomResponse(): Promise<void> {
+  const stream = client.responses.stream({
+    model: "tensorrt_llm",
+    input: "Go",
+    tools: [{ type: "custom", name: "robot", format: { type: "grammar", ...MOVES } }],
+    tool_choice: { type: "custom", name: "robot" },
+    max_output_tokens: 200,
+  });
+  const deltas: string[] = [];
+  for await (const event of stream) {
+    if (event.type === "response.custom_tool_call_input.delta") deltas.push(event.delta);
+  }
+  const [item] = (await stream.finalResponse()).output;
+  assert.equal(item?.type, "custom_tool_call");
+  assert.match(item.input, MOVES_TEXT);
+  assert.equal(deltas.join(""), item.input);
+  assert.ok(deltas.length > 1, "deltas arrive while the model writes");
+}
+
+test("a call of a custom tool goes back as the text that it was, and its text streams", async () => {
+  const text = 'line "1"\nline 2 \u{1F600}';
+  const tools = [{ type: "custom" as const, custom: { name: "note" } }];
+  const call = { id: "call_a", type: "custom" as const, custom: { name: "note", input: text } };
+  const script = `<tool_call>${JSON.stringify({ name: "note", arguments: { input: text } })}</tool_call>`;
+  const messages = [
+    { role: "assistant" as const, tool_calls: [call] },
+    { role: "tool" as const, tool_call_id: "call_a", content: "kept" },
+    ...say(script),
+  ];
+  const answer = await client.chat.completions.create({ model: "caller", messages, tools });
+  const [again] = answer.choices[0]?.message.tool_calls ?? [];
+  assert.equal(again?.type, "custom");
+  assert.equal(again.custom.input, text);
+});
+
+test("a grammar that cannot hold is refused by name, in chats and responses", async () => {
+  const grammar = { syntax: "regex" as const, definition: "a(?=b)" };
+  const custom = { name: "x", format: { type: "grammar" as const, grammar } };
+  const tools = [{ type: "custom" as const, custom }];
+  const chat = client.chat.completions.create({ model: "caller", messages: say("x"), tools });
+  await assert.rejects(chat, { status: 400, param: "tools[0].custom.format.definition", message: /lookarounds/ });
+  const format = { type: "grammar" as const, syntax: "lark" as const, definition: "start: A" };
+  const response = client.responses.create({
+    model: "caller",
+    input: "x",
+    tools: [{ type: "custom", name: "x", format }],
+  });
+  await assert.rejects(response, { status: 400, param: "tools[0].format.definition", message: /'A' is not defined/ });
+});

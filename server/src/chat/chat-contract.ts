@@ -4,6 +4,8 @@
  * "Create chat completion". Types only.
  */
 
+import type { InputGrammar } from "./input-grammar/input-grammar.ts";
+
 /** One message in the shape of transformers' templates: that of OpenAI's API, with arguments parsed. */
 export interface ChatMessage {
   readonly role: string;
@@ -37,6 +39,9 @@ export interface ChatTool {
     readonly strict?: boolean | undefined;
   };
 }
+
+/** Grammars of the one argument `input` that a tool has, by its name; beside the tools, since templates show all of these. */
+export type InputGrammars = ReadonlyMap<string, InputGrammar>;
 
 export type ToolChoice = "auto" | "none" | "required" | { readonly name: string };
 
@@ -96,6 +101,7 @@ export interface ToolFormat {
     parallel: boolean,
     /** The rendered prompt: reasoning that it opens comes before calls that are required. */
     prompt?: string,
+    inputs?: InputGrammars,
   ): OutputGuide | undefined;
 }
 

@@ -68,8 +68,8 @@ function toolFormat(row: ToolRow, reasoning: ReasoningRow | undefined): ToolForm
   return {
     name: row.name,
     specialTokens: row.specialTokens,
-    grammarFor: (tools, choice, isParallel, prompt) =>
-      toolGrammar(row, tools, choice, isParallel, openReasoning(reasoning, prompt)),
+    grammarFor: (tools, choice, isParallel, prompt, inputs) =>
+      toolGrammar(row, tools, choice, isParallel, { reasoning: openReasoning(reasoning, prompt), inputs }),
   };
 }
 

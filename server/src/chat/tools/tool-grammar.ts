@@ -6,7 +6,8 @@
 import { isObject, type JsonObject as Schema } from "../../core/json-object.ts";
 import { MAX_LLM_GUIDE_CHARS } from "../../core/limits.ts";
 import { invalidArgument } from "../../core/server-error.ts";
-import type { ChatTool, OutputGuide, ToolChoice } from "../chat-contract.ts";
+import type { ChatTool, InputGrammars, OutputGuide, ToolChoice } from "../chat-contract.ts";
+import type { InputGrammar } from "../input-grammar/input-grammar.ts";
 import type { CallForm, NamedJsonForm, ParametersForm, ToolRow } from "./tool-row.ts";
 
 type Format = Readonly<Record<string, unknown>> & { readonly type: string };
@@ -24,16 +25,27 @@ export interface OpenReasoning {
   readonly close: string;
 }
 
+export interface ToolGrammarOptions {
+  readonly reasoning?: OpenReasoning | undefined;
+  readonly inputs?: InputGrammars | undefined;
+}
+
+interface GuidedTool extends ChatTool {
+  /** Holds in place of the schema. */
+  readonly input: InputGrammar | undefined;
+}
+
 /** Undefined: nothing to constrain. */
 export function toolGrammar(
   row: ToolRow,
   tools: readonly ChatTool[],
   choice: ToolChoice,
   isParallel: boolean,
-  reasoning?: OpenReasoning,
+  { reasoning, inputs }: ToolGrammarOptions = {},
 ): OutputGuide | undefined {
-  const allowed = typeof choice === "object" ? tools.filter(({ function: { name } }) => name === choice.name) : tools;
-  if (choice === "none" || allowed.length === 0) return undefined;
+  const offered = typeof choice === "object" ? tools.filter(({ function: { name } }) => name === choice.name) : tools;
+  if (choice === "none" || offered.length === 0) return undefined;
+  const allowed = offered.map((tool): GuidedTool => ({ ...tool, input: inputs?.get(tool.function.name) }));
   const isRequired = choice !== "auto";
   // One call by name is one call.
   const calls = callsFormat(row, allowed, isRequired, isParallel && typeof choice !== "object");
@@ -46,7 +58,7 @@ function after({ open, close }: OpenReasoning, calls: Format): Format {
 }
 
 /** Free text around the calls when none is required; else calls and nothing else. */
-function callsFormat(row: ToolRow, tools: readonly ChatTool[], isRequired: boolean, isParallel: boolean): Format {
+function callsFormat(row: ToolRow, tools: readonly GuidedTool[], isRequired: boolean, isParallel: boolean): Format {
   const { section, form } = row;
   if (section !== undefined) {
     const gap = form.kind === "parameters" ? form.gap : "";
@@ -61,7 +73,7 @@ function callsFormat(row: ToolRow, tools: readonly ChatTool[], isRequired: boole
  * One call or several and nothing else. The grammar holds each schema once: copies for the places of several calls take
  * seconds to compile.
  */
-function callsInRow(form: CallForm, tools: readonly ChatTool[], isParallel: boolean, gap: string): Format {
+function callsInRow(form: CallForm, tools: readonly GuidedTool[], isParallel: boolean, gap: string): Format {
   const tags = tagsOf(form, tools, isParallel);
   if (!isParallel || isList(form)) return either(...tags);
   if (gap !== "") return separated(tags, gap, true);
@@ -95,7 +107,7 @@ function separated(tags: readonly Tag[], separator: string, isParallel: boolean)
   return { type: "tags_with_separator", tags, separator, at_least_one: true, stop_after_first: !isParallel };
 }
 
-function tagsOf(form: CallForm, tools: readonly ChatTool[], isParallel: boolean): readonly Tag[] {
+function tagsOf(form: CallForm, tools: readonly GuidedTool[], isParallel: boolean): readonly Tag[] {
   switch (form.kind) {
     case "json-object":
       return tools.map((tool) => objectTag(tool, form, form.open + form.gap, form.gap + form.close));
@@ -108,39 +120,39 @@ function tagsOf(form: CallForm, tools: readonly ChatTool[], isParallel: boolean)
     case "parameters":
       return tools.map((tool) => parametersTag(tool, form));
     case "pythonic": {
-      const calls = tools.map((tool) => tag(`${nameOf(tool)}(`, pythonArguments(schemaOf(tool)), ")"));
+      const calls = tools.map((tool) => tag(`${nameOf(tool)}(`, pythonArguments(tool), ")"));
       return [tag(`${form.open}[`, separated(calls, ", ", isParallel), `]${form.close}`)];
     }
   }
 }
 
 function objectTag(
-  tool: ChatTool,
+  tool: GuidedTool,
   { nameKey, argumentsKey }: { readonly nameKey: string; readonly argumentsKey: string },
   open: string,
   close: string,
 ): Tag {
   const begin = `${open}{"${nameKey}": ${JSON.stringify(nameOf(tool))}, "${argumentsKey}": `;
-  return tag(begin, jsonFormat(schemaOf(tool)), `}${close}`);
+  return tag(begin, argumentsFormat(tool), `}${close}`);
 }
 
 /** `#` in the suffix stands for the number of the call. */
-function namedTag(tool: ChatTool, form: NamedJsonForm): Tag {
+function namedTag(tool: GuidedTool, form: NamedJsonForm): Tag {
   const { open, namePrefix, nameSuffix, middle, close } = form;
   const [suffix = "", behindNumber] = nameSuffix.split("#");
   const head = open + namePrefix + nameOf(tool) + suffix;
-  const value = jsonFormat(schemaOf(tool));
+  const value = argumentsFormat(tool);
   if (behindNumber === undefined) return tag(head + middle, value, close);
   const number: Format = { type: "regex", pattern: "[0-9]{1,2}" };
   return tag(head, sequence(number, { type: "const_string", value: behindNumber + middle }, value), close);
 }
 
 /** Required parameters in the order of the schema, each other one where it stands, or not. */
-function parametersTag(tool: ChatTool, form: ParametersForm): Tag {
+function parametersTag(tool: GuidedTool, form: ParametersForm): Tag {
   const { open, nameEnd, parameterOpen, parameterMiddle, parameterClose, padding, gap, close } = form;
   const begin = open + nameOf(tool) + nameEnd + (nameEnd.endsWith(gap) ? "" : gap);
   const parameters = propertiesOf(schemaOf(tool)).map(({ name, schema, isRequired }) => {
-    const value = schema.type === "string" ? bareText(schema) : jsonFormat(schema);
+    const value = tool.input === undefined ? bareFormat(schema) : grammarFormat(tool.input.plain);
     const one = tag(parameterOpen + name + parameterMiddle + padding, value, padding + parameterClose + gap);
     return isRequired ? one : either(one, NOTHING);
   });
@@ -148,8 +160,9 @@ function parametersTag(tool: ChatTool, form: ParametersForm): Tag {
 }
 
 /** Literals of JSON, which the parser takes beside Python's. Optional arguments in their order, up to any of them. */
-function pythonArguments(schema: Schema): Format {
-  const properties = propertiesOf(schema);
+function pythonArguments(tool: GuidedTool): Format {
+  if (tool.input !== undefined) return tag("input=", grammarFormat(tool.input.jsonString), "");
+  const properties = propertiesOf(schemaOf(tool));
   const required = properties.filter(({ isRequired }) => isRequired);
   const optional = properties.filter(({ isRequired }) => !isRequired);
   const one = (name: string, value: Schema, isFirst: boolean): Format =>
@@ -209,6 +222,10 @@ function withReferencesTo(definition: string, value: unknown): unknown {
   return Object.fromEntries(entries);
 }
 
+function bareFormat(schema: Schema): Format {
+  return schema.type === "string" ? bareText(schema) : jsonFormat(schema);
+}
+
 /** Text without quotes: it ends where the mark behind it begins. */
 function bareText({ enum: values, const: value, pattern, minLength, maxLength }: Schema): Format {
   const fixed = value === undefined ? values : [value];
@@ -221,12 +238,20 @@ function bareText({ enum: values, const: value, pattern, minLength, maxLength }:
   return { type: "regex", pattern: `[^<]{${minLength ?? 0},${maxLength ?? ""}}` };
 }
 
-function nameOf(tool: ChatTool): string {
+function nameOf(tool: GuidedTool): string {
   return tool.function.name;
 }
 
-function schemaOf(tool: ChatTool): Schema {
+function schemaOf(tool: GuidedTool): Schema {
   return tool.function.parameters ?? ANY_OBJECT;
+}
+
+function argumentsFormat(tool: GuidedTool): Format {
+  return tool.input === undefined ? jsonFormat(schemaOf(tool)) : grammarFormat(tool.input.jsonObject);
+}
+
+function grammarFormat(grammar: string): Format {
+  return { type: "grammar", grammar };
 }
 
 function jsonFormat(schema: Schema): Format {

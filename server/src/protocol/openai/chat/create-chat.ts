@@ -14,6 +14,7 @@ import { ChatChoice, WholeChoice } from "./chat-choice.ts";
 import { ChatEvents } from "./events.ts";
 import { type PreparedChat, prepareChat } from "./prompt.ts";
 import type { ChatRequest } from "./request.ts";
+import { readTools } from "./tools.ts";
 
 const PROMPT_PARAM = "messages";
 
@@ -22,6 +23,8 @@ interface Answer {
   readonly model: TextModel;
   readonly body: ChatRequest;
   readonly chat: PreparedChat;
+  /** Names of custom tools. */
+  readonly custom: ReadonlySet<string>;
   readonly id: string;
   readonly created: number;
 }
@@ -37,10 +40,18 @@ export async function createChatCompletion(
   const model = await findModel(context, body.model, route.access);
   const call = startCall(context, model.served.name, route);
   try {
-    const chat = await prepareChat(model, body);
+    const tools = readTools(body);
+    const chat = await prepareChat(model, body, tools);
     const source = await openGenerations(chat.generator, [chat.request], body.n ?? 1, call);
     const first = await source.next(); // an error before the first chunk has a status of its own
-    const answer = { model, body, chat, id: `chatcmpl-${route.requestId.slice(4)}`, created: nowSeconds() };
+    const answer = {
+      model,
+      body,
+      chat,
+      custom: tools.custom,
+      id: `chatcmpl-${route.requestId.slice(4)}`,
+      created: nowSeconds(),
+    };
     return body.stream === true ? streamed(answer, first, source) : jsonReply(await whole(answer, first, source));
   } catch (error) {
     throw openAiError(error, PROMPT_PARAM, body.response_format === undefined ? "tools" : "response_format");
@@ -62,6 +73,7 @@ function streamed(answer: Answer, first: IndexedChunk | undefined, source: Chunk
     numChoices: body.n ?? 1,
     openParser: chat.openParser,
     callFinish: chat.callFinish,
+    custom: answer.custom,
     includesUsage: options?.include_usage === true,
     usageInEach: options?.continuous_usage_stats === true,
     hasLogProbs: body.logprobs === true,
@@ -78,11 +90,11 @@ function streamed(answer: Answer, first: IndexedChunk | undefined, source: Chunk
 }
 
 async function whole(answer: Answer, first: IndexedChunk | undefined, source: ChunkSource): Promise<unknown> {
-  const { body, chat, model } = answer;
+  const { body, chat, model, custom } = answer;
   const numChoices = body.n ?? 1;
   const usage = new UsageSum(numChoices);
   const parts = Array.from({ length: numChoices }, () => ({
-    reader: new ChatChoice(chat.openParser(), chat.callFinish),
+    reader: new ChatChoice(chat.openParser(), chat.callFinish, custom),
     choice: new WholeChoice(),
   }));
   for (let next = first; next !== undefined; next = await source.next()) {

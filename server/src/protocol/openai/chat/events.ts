@@ -1,11 +1,11 @@
 /** Chunks of a chat answer. Source: OpenAI's API reference, "The chat completion chunk object". */
-import type { OutputDelta, OutputParser } from "../../../chat/chat-contract.ts";
+import type { OutputParser } from "../../../chat/chat-contract.ts";
 import type { TokenScore } from "../../../text-model/text-request.ts";
 import type { EventWriter } from "../event-stream.ts";
 import { chatLogProbs } from "../log-probs.ts";
 import type { IndexedChunk } from "../open-generations.ts";
 import { UsageSum } from "../usage.ts";
-import { ChatChoice, type ChatFinish, type ChoiceStep } from "./chat-choice.ts";
+import { ChatChoice, type ChatFinish, type ChoiceDelta, type ChoiceStep, emptyCall } from "./chat-choice.ts";
 
 export interface ChatEventOptions {
   /** Members of every chunk but `choices`, without the closing brace. */
@@ -13,6 +13,8 @@ export interface ChatEventOptions {
   readonly numChoices: number;
   readonly openParser: () => OutputParser;
   readonly callFinish: ChatFinish;
+  /** Names of custom tools. */
+  readonly custom: ReadonlySet<string>;
   readonly includesUsage: boolean;
   readonly usageInEach: boolean;
   readonly hasLogProbs: boolean;
@@ -41,7 +43,7 @@ export class ChatEvents implements EventWriter {
     this.#usage = new UsageSum(options.numChoices);
     const usage = options.includesUsage ? ',"usage":null' : "";
     this.#choices = Array.from({ length: options.numChoices }, (_, index) => ({
-      choice: new ChatChoice(options.openParser(), options.callFinish),
+      choice: new ChatChoice(options.openParser(), options.callFinish, options.custom),
       before: flat(`data: ${options.head},"choices":[{"index":${index},"delta":{"content":`),
       after: flat(`},"logprobs":null,"finish_reason":null}]${usage}}\n\n`),
       scores: [],
@@ -95,7 +97,7 @@ export class ChatEvents implements EventWriter {
     return JSON.stringify(chatLogProbs(scores));
   }
 
-  #delta(delta: OutputDelta): string {
+  #delta(delta: ChoiceDelta): string {
     switch (delta.type) {
       case "text":
         return `{"content":${JSON.stringify(delta.text)}}`;
@@ -103,11 +105,14 @@ export class ChatEvents implements EventWriter {
         this.#reasoning += delta.text;
         return this.#options.includesReasoning ? `{"reasoning_content":${JSON.stringify(delta.text)}}` : "";
       case "tool-call-start": {
-        const { index, id, name } = delta;
-        return JSON.stringify({ tool_calls: [{ index, id, type: "function", function: { name, arguments: "" } }] });
+        const { index, id, name, isCustom } = delta;
+        return JSON.stringify({ tool_calls: [{ index, ...emptyCall(id, name, isCustom === true) }] });
       }
-      case "tool-call-arguments":
-        return JSON.stringify({ tool_calls: [{ index: delta.index, function: { arguments: delta.text } }] });
+      case "tool-call-arguments": {
+        const { index, text } = delta;
+        const part = delta.isCustom === true ? { custom: { input: text } } : { function: { arguments: text } };
+        return JSON.stringify({ tool_calls: [{ index, ...part }] });
+      }
       case "tool-call-end":
         return "";
     }

@@ -109,9 +109,11 @@ function readCalls(value: JsonObject, path: string): readonly ChatToolCall[] | u
 function readCall(call: unknown, path: string, index: number): ChatToolCall {
   const called = isObject(call) ? (call.function ?? call.custom) : undefined;
   if (!isObject(call) || !isObject(called)) throw missingParameter(`${path}.function`);
-  const name = expectText(called.name, `${path}.function.name`);
+  const isCustom = call.function === undefined;
+  const name = expectText(called.name, `${path}.${isCustom ? "custom" : "function"}.name`);
   const id = typeof call.id === "string" ? call.id : `call_${index}`;
-  return { id, type: "function", function: { name, arguments: parseArguments(called.arguments ?? called.input) } };
+  const given = isCustom ? { input: called.input ?? "" } : parseArguments(called.arguments);
+  return { id, type: "function", function: { name, arguments: given } };
 }
 
 /** Templates write arguments in their own form; a text that is no JSON stays as it is. */

@@ -188,7 +188,7 @@ function choiceField(choice: ToolChoice): unknown {
 function callGuide(model: TextModel, tools: Tools, prompt: string): OutputGuide | undefined {
   const { inputs, jsonInputs } = model.signature;
   if (inputs.has("guideType")) {
-    return model.chat.tools.grammarFor(tools.list, tools.choice, tools.isParallel, prompt);
+    return model.chat.tools.grammarFor(tools.list, tools.choice, tools.isParallel, prompt, tools.inputs);
   }
   const isPromised = jsonInputs.some(({ name }) => name === "tool_choice");
   if (tools.choice === "auto" || tools.choice === "none" || isPromised) return undefined;

@@ -1,7 +1,8 @@
 /** Tools of a chat request and which of them must be called. Source: OpenAI's API reference, `tools`, `tool_choice`. */
-import type { ChatTool, ToolChoice } from "../../../chat/chat-contract.ts";
+import type { ChatTool, InputGrammars, ToolChoice } from "../../../chat/chat-contract.ts";
 import { invalidParameter, missingParameter } from "../../api/api-error.ts";
 import { anyObject, isObject, type JsonObject } from "../../api/schema.ts";
+import { type CustomTool, readCustomTool } from "../custom-tool.ts";
 import { readToolChoice } from "../tool-choice.ts";
 
 export interface ToolFields {
@@ -17,44 +18,70 @@ export interface Tools {
   readonly list: readonly ChatTool[];
   readonly choice: ToolChoice;
   readonly isParallel: boolean;
+  /** Grammars of custom tools. */
+  readonly inputs?: InputGrammars | undefined;
+}
+
+/** Tools of a chat: calls of custom tools come back as such. */
+export interface ChatTools extends Tools {
+  /** Names. */
+  readonly custom: ReadonlySet<string>;
 }
 
 const NAME = /^[a-zA-Z0-9_.:-]{1,128}$/;
 
 /** @throws ApiError */
-export function readTools(fields: ToolFields): Tools {
+export function readTools(fields: ToolFields): ChatTools {
   const isOld = fields.tools === undefined && fields.functions !== undefined;
   const param = isOld ? "functions" : "tools";
   const given = isOld ? (fields.functions ?? []).map((each) => ({ type: "function", function: each })) : fields.tools;
-  // Tools of other types (web search, custom) belong to OpenAI's own services: clients that offer them still work.
+  // Tools of other types (web search) belong to OpenAI's own services: clients that offer them still work.
+  const read = (given ?? []).flatMap((tool, i) => readTool(tool, `${param}[${i}]`));
   const allowed = readToolChoice({
     value: isOld ? fields.function_call : fields.tool_choice,
     param: isOld ? "function_call" : "tool_choice",
-    tools: (given ?? []).flatMap((tool, i) => readTool(tool, `${param}[${i}]`)),
+    tools: read.map(({ tool }) => tool),
     numGiven: given?.length ?? 0,
-    namedTypes: ["function"],
+    namedTypes: ["function", "custom"],
     nameOf,
   });
-  return { ...allowed, isParallel: fields.parallel_tool_calls ?? true };
+  const custom = new Set(read.flatMap(({ tool, isCustom }) => (isCustom ? [tool.function.name] : [])));
+  return { ...allowed, isParallel: fields.parallel_tool_calls ?? true, inputs: inputGrammars(read), custom };
 }
 
-function readTool(tool: JsonObject, path: string): ChatTool[] {
+/** By the names that the model sees. */
+export function inputGrammars(tools: readonly CustomTool[]): InputGrammars {
+  return new Map(tools.flatMap(({ tool, grammar }) => (grammar === undefined ? [] : [[tool.function.name, grammar]])));
+}
+
+interface ReadTool extends CustomTool {
+  readonly isCustom: boolean;
+}
+
+function readTool(tool: JsonObject, path: string): ReadTool[] {
   if (tool.type === undefined) throw missingParameter(`${path}.type`);
+  if (tool.type === "custom") {
+    if (!isObject(tool.custom)) throw missingParameter(`${path}.custom`);
+    const name = expectToolName(tool.custom.name, `${path}.custom.name`);
+    return [{ ...readCustomTool(tool.custom, name, `${path}.custom`), isCustom: true }];
+  }
   if (tool.type !== "function") return [];
+  return [{ tool: readFunction(tool, path), grammar: undefined, isCustom: false }];
+}
+
+function readFunction(tool: JsonObject, path: string): ChatTool {
   const given = tool.function;
   if (!isObject(given)) throw missingParameter(`${path}.function`);
   const { name, description, parameters, strict } = given;
-  return [
-    {
-      type: "function",
-      function: {
-        name: expectToolName(name, `${path}.function.name`),
-        ...(typeof description === "string" ? { description } : {}),
-        ...parametersOf(parameters, String(name), `${path}.function.parameters`),
-        ...(typeof strict === "boolean" ? { strict } : {}),
-      },
+  return {
+    type: "function",
+    function: {
+      name: expectToolName(name, `${path}.function.name`),
+      ...(typeof description === "string" ? { description } : {}),
+      ...parametersOf(parameters, String(name), `${path}.function.parameters`),
+      ...(typeof strict === "boolean" ? { strict } : {}),
     },
-  ];
+  };
 }
 
 /** @throws ApiError for what is no schema of an object */
@@ -78,6 +105,7 @@ export function expectToolName(name: unknown, path: string): string {
 }
 
 function nameOf(value: JsonObject): string | undefined {
-  const { name } = isObject(value.function) ? value.function : value;
+  const named = [value.function, value.custom].find(isObject) ?? value;
+  const { name } = named;
   return typeof name === "string" ? name : undefined;
 }

@@ -5,8 +5,9 @@
  */
 import type { ChatTool } from "../../../chat/chat-contract.ts";
 import { missingParameter } from "../../api/api-error.ts";
-import { isObject, type JsonObject, shown } from "../../api/schema.ts";
-import { expectToolName, type Tools } from "../chat/tools.ts";
+import { isObject, type JsonObject } from "../../api/schema.ts";
+import { expectToolName, inputGrammars, type Tools } from "../chat/tools.ts";
+import { type CustomTool, readCustomTool } from "../custom-tool.ts";
 import { readToolChoice } from "../tool-choice.ts";
 
 /** The tool as the request has it. */
@@ -40,6 +41,7 @@ export function readResponseTools(fields: ResponseToolFields, added: readonly Js
   const given = fields.tools ?? [];
   const read = [...given, ...added].flatMap((tool, i) => readTool(tool, `tools[${i}]`, undefined));
   const origins = new Map(read.map(({ tool, origin }) => [tool.function.name, origin]));
+  const inputs = inputGrammars(read);
   const byName = new Map(read.map(({ tool }) => [tool.function.name, tool]));
   const allowed = readToolChoice({
     value: fields.tool_choice === "auto" ? undefined : fields.tool_choice, // the default may be written out
@@ -49,11 +51,10 @@ export function readResponseTools(fields: ResponseToolFields, added: readonly Js
     namedTypes: ["function", "custom"],
     nameOf,
   });
-  return { ...allowed, isParallel: fields.parallel_tool_calls ?? true, origins };
+  return { ...allowed, isParallel: fields.parallel_tool_calls ?? true, inputs, origins };
 }
 
-interface ReadTool {
-  readonly tool: ChatTool;
+interface ReadTool extends CustomTool {
   readonly origin: ToolOrigin;
 }
 
@@ -65,7 +66,8 @@ function readTool(tool: JsonObject, path: string, namespace: string | undefined)
   const own = expectToolName(tool.name, `${path}.name`);
   const name = chatToolName(own, namespace);
   const origin = { isCustom: type === "custom", name: own, namespace };
-  return [{ tool: { type: "function", function: { name, ...bodyOf(tool) } }, origin }];
+  if (origin.isCustom) return [{ ...readCustomTool(tool, name, path), origin }];
+  return [{ tool: { type: "function", function: { name, ...bodyOf(tool) } }, grammar: undefined, origin }];
 }
 
 function readNamespace({ name, tools }: JsonObject, path: string): readonly ReadTool[] {
@@ -76,28 +78,12 @@ function readNamespace({ name, tools }: JsonObject, path: string): readonly Read
   });
 }
 
-function bodyOf(tool: JsonObject): Omit<ChatTool["function"], "name"> {
-  const { description, parameters, strict } = tool;
-  if (tool.type === "custom") return { description: customDescription(tool), parameters: CUSTOM_PARAMETERS };
+function bodyOf({ description, parameters, strict }: JsonObject): Omit<ChatTool["function"], "name"> {
   return {
     ...(typeof description === "string" ? { description } : {}),
     ...(isObject(parameters) ? { parameters } : {}),
     ...(typeof strict === "boolean" ? { strict } : {}),
   };
-}
-
-const CUSTOM_PARAMETERS: JsonObject = {
-  type: "object",
-  properties: { input: { type: "string" } },
-  required: ["input"],
-  additionalProperties: false,
-};
-
-/** The model is told of the grammar, which does not hold for it. */
-function customDescription({ description, format }: JsonObject): string {
-  const text = typeof description === "string" ? description : "";
-  if (!isObject(format) || typeof format.definition !== "string") return text;
-  return `${text}\n\nThe input follows this ${shown(format.syntax)} grammar:\n${format.definition}`.trim();
 }
 
 function nameOf({ name, namespace }: JsonObject): string | undefined {

@@ -2,7 +2,8 @@
  * A call of the answer, to a function or to a custom tool.
  * Source: OpenAI's API reference, streaming events, "response.function_call_arguments.delta", "response.custom_tool_call_input.delta".
  */
-import { isObject, type JsonObject } from "../../../api/schema.ts";
+import type { JsonObject } from "../../../api/schema.ts";
+import { CustomInput } from "../../custom-input.ts";
 import type { ToolOrigin } from "../tools.ts";
 import type { ItemEvents, ItemStatus, OutputItem } from "./output-item.ts";
 
@@ -32,12 +33,13 @@ export class FunctionCallItem implements OutputItem {
   }
 }
 
-/** Its one argument arrives as JSON and goes out as text, once it is whole. */
+/** Its one argument arrives as JSON and goes out as text. */
 export class CustomCallItem implements OutputItem {
   readonly kind = "call";
   readonly #events: ItemEvents;
   readonly #head: JsonObject;
-  #arguments = "";
+  readonly #reader = new CustomInput();
+  #input = "";
 
   constructor(events: ItemEvents, callId: string, origin: ToolOrigin) {
     this.#events = events;
@@ -46,29 +48,25 @@ export class CustomCallItem implements OutputItem {
   }
 
   push(delta: string): void {
-    this.#arguments += delta;
+    this.#add(this.#reader.push(delta));
   }
 
   close(status: ItemStatus): JsonObject {
-    const input = inputOf(this.#arguments);
-    this.#events.emit("response.custom_tool_call_input.delta", { delta: input });
+    this.#add(this.#reader.end());
+    const input = this.#input;
     this.#events.emit("response.custom_tool_call_input.done", { input });
     const item = { ...this.#head, input, status };
     this.#events.done(item);
     return item;
   }
+
+  #add(delta: string): void {
+    if (delta === "") return;
+    this.#input += delta;
+    this.#events.emit("response.custom_tool_call_input.delta", { delta });
+  }
 }
 
 function namesOf({ name, namespace }: ToolOrigin): JsonObject {
   return namespace === undefined ? { name } : { name, namespace };
-}
-
-/** A model without a grammar may write the input alone. */
-function inputOf(text: string): string {
-  try {
-    const value: unknown = JSON.parse(text);
-    return isObject(value) && typeof value.input === "string" ? value.input : text;
-  } catch {
-    return text;
-  }
 }
