@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import OpenAI, { APIError } from "openai";
 import { makeParseableTextFormat } from "openai/lib/parser";
-import type { ResponseStreamEvent } from "openai/resources/responses/responses";
+import type { ResponseInputItem, ResponseStreamEvent } from "openai/resources/responses/responses";
 import { EXAMPLES, type ModelRepository } from "../support/model-repository.ts";
 import { type ServerProcess, startServerProcess } from "../support/server-process.ts";
 import { createScriptedModels } from "./scripted-models.ts";
@@ -231,6 +231,44 @@ test("truncation: auto drops the oldest turns of a conversation that is too long
 test("inputTokens.count() gives the count of the answer's usage", async () => {
   const { input_tokens: tokens, object } = await client.responses.inputTokens.count({ model: LLM, input: QUESTION });
   assert.deepEqual([object, tokens], ["response.input_tokens", 10]);
+});
+
+test("responses.compact() leaves messages of users and a summary, which stands for the rest", async () => {
+  const call = { type: "function_call" as const, call_id: "c1", name: "ls", arguments: "{}" };
+  const input = [
+    { role: "user" as const, content: "Find the file." },
+    { role: "assistant" as const, content: "I look." },
+    call,
+    { type: "function_call_output" as const, call_id: "c1", output: "say: It is README.md." },
+  ];
+  const compacted = await client.responses.compact({ model: "echo", input });
+  assert.equal(compacted.object, "response.compaction");
+  assert.deepEqual(
+    compacted.output.map(({ type }) => type),
+    ["message", "compaction"],
+  );
+  const more = { role: "user" as const, content: "And now?" };
+  const [first, summary] = compacted.output as ResponseInputItem[]; // clients send them back as they are
+  assert.ok(first !== undefined && summary !== undefined);
+  const next = await client.responses.create({ model: "messages", input: [first, summary, more] });
+  const { messages }: { messages: readonly { role: string; content: string }[] } = JSON.parse(next.output_text);
+  assert.deepEqual(
+    messages.map(({ role, content }) => `${role}: ${content}`),
+    ["user: Find the file.", "user: Summary of the conversation so far:\nIt is README.md.", "user: And now?"],
+  );
+  const kept = await client.responses.create({ model: "echo", input: "say: one" });
+  const { output } = await client.responses.compact({ model: LLM, previous_response_id: kept.id });
+  assert.deepEqual(Object.keys(Object(output[1])).sort(), ["encrypted_content", "id", "type"]);
+});
+
+test("responses.compact() shortens a conversation that is longer than the context", async () => {
+  const input = Array.from({ length: 300 }, (_, i) => ({
+    role: "user" as const,
+    content: `Fact ${i}. ${"word ".repeat(9)}`,
+  }));
+  const { output, usage } = await client.responses.compact({ model: LLM, input });
+  assert.equal(output.length, 301);
+  assert.ok(usage.input_tokens > 500 && usage.input_tokens + usage.output_tokens <= 2048, JSON.stringify(usage));
 });
 
 const REFUSALS: readonly (readonly [what: string, body: object, code: string | null, param: string])[] = [

@@ -141,6 +141,7 @@ export const BODY_CASES: readonly BodyCase[] = [
   { path: "/v1/responses", models: GENERATED, body: RESPONSE },
   { path: "/v1/responses", models: GENERATED, body: { ...RESPONSE, stream: false } },
   { path: "/v1/responses/input_tokens", models: GENERATED, body: RESPONSE },
+  { path: "/v1/responses/compact", models: GENERATED, body: RESPONSE },
   {
     path: "/v1/embeddings",
     models: ["vectors"],

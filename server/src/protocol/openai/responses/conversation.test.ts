@@ -5,7 +5,7 @@ import type { ChatMessage } from "../../../chat/chat-contract.ts";
 import { ApiError } from "../../api/api-error.ts";
 import type { JsonObject } from "../../api/schema.ts";
 import { messagesOf } from "./conversation.ts";
-import { encodeReasoning } from "./reasoning-text.ts";
+import { encodeText } from "./opaque-text.ts";
 
 const user = (content: unknown): JsonObject => ({ type: "message", role: "user", content });
 const call = (id: string): JsonObject => ({ type: "function_call", call_id: id, name: "f", arguments: '{"a":1}' });
@@ -44,7 +44,7 @@ test("messagesOf() makes one system message of the instructions and all that lea
 
 test("messagesOf() reads encoded reasoning, and none of other servers", () => {
   const reasoning = (encoded: string): JsonObject => ({ type: "reasoning", summary: [], encrypted_content: encoded });
-  const [own] = read([reasoning(encodeReasoning("größer")), assistant("a")]);
+  const [own] = read([reasoning(encodeText("größer")), assistant("a")]);
   assert.equal(own?.reasoning_content, "größer");
   const [others] = read([reasoning("gAAAA"), assistant("a")]);
   assert.deepEqual(others, { role: "assistant", content: "a" });

@@ -8,6 +8,7 @@ import { isObject, type JsonObject, oneOf } from "../../api/schema.ts";
 import { parseArguments, type ReadMessage, readMessage } from "../chat/messages.ts";
 import { withReadFiles } from "./input-files.ts";
 import { kindOf } from "./input-items.ts";
+import { decodeText } from "./opaque-text.ts";
 import { reasoningText } from "./reasoning-text.ts";
 import { chatToolName } from "./tools.ts";
 
@@ -67,6 +68,9 @@ class ConversationBuilder {
       case "output":
         this.#addOutput(item, path);
         break;
+      case "compaction":
+        this.#addSummary(decodeText(item.encrypted_content));
+        break;
       default:
         break;
     }
@@ -96,6 +100,14 @@ class ConversationBuilder {
     if (this.#turn !== undefined && this.#turn.content !== null && this.#turn.calls.length === 0) this.#flush();
     const turn = this.#open();
     turn.reasoning += turn.reasoning === "" ? text : `\n${text}`;
+  }
+
+  /** Every template takes a user's message at any place. Summaries of other servers cannot be read. */
+  #addSummary(text: string): void {
+    if (text === "") return;
+    this.#flush();
+    const content = `Summary of the conversation so far:\n${text}`;
+    this.#messages.push({ message: { role: "user", content }, images: [] });
   }
 
   /** A call that another server ran has its result beside it. */

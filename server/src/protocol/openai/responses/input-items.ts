@@ -14,11 +14,8 @@ const CALL_OUTPUT = /_call_output$/;
 /** Items that say nothing to a model of this server: work of OpenAI's own tools, and their settings. */
 const SILENT: ReadonlySet<string> = new Set([
   "additional_tools",
-  "compaction",
-  "compaction_summary",
   "compaction_trigger",
   "configuration_update",
-  "context_compaction",
   "mcp_approval_request",
   "mcp_approval_response",
   "mcp_list_tools",
@@ -27,7 +24,7 @@ const SILENT: ReadonlySet<string> = new Set([
   "tool_search_output",
 ]);
 
-export type ItemKind = "message" | "reasoning" | "reference" | "call" | "output" | "silent";
+export type ItemKind = "message" | "reasoning" | "reference" | "call" | "output" | "compaction" | "silent";
 
 const KINDS: Readonly<Record<string, ItemKind>> = {
   message: "message",
@@ -35,6 +32,10 @@ const KINDS: Readonly<Record<string, ItemKind>> = {
   reasoning: "reasoning",
   item_reference: "reference",
   function_call_output: "output",
+  compaction: "compaction",
+  // By Codex's names.
+  compaction_summary: "compaction",
+  context_compaction: "compaction",
 };
 
 /** Undefined: OpenAI has no such type. */
@@ -75,6 +76,7 @@ const PREFIXES: Readonly<Record<ItemKind, string>> = {
   reference: "ref",
   call: "fc",
   output: "fco",
+  compaction: "cmp",
   silent: "item",
 };
 

@@ -79,6 +79,24 @@ const PROMPT_FIELDS: FieldsOf<PromptFields> = {
 
 export const INPUT_TOKENS_REQUEST: Schema<PromptFields> = object<PromptFields>(PROMPT_FIELDS);
 
+/** Body of POST /v1/responses/compact. Source: OpenAI's API reference, "Compact a response". */
+export interface CompactRequest
+  extends Pick<
+    ResponseRequest,
+    "model" | "instructions" | "previous_response_id" | "prompt_cache_key" | "service_tier"
+  > {
+  readonly input?: readonly JsonObject[] | undefined;
+}
+
+export const COMPACT_REQUEST: Schema<CompactRequest> = object<CompactRequest>({
+  model: required(string()),
+  input: optional(INPUT),
+  instructions: optional(string()),
+  previous_response_id: optional(string()),
+  prompt_cache_key: optional(string(MAX_LLM_SALT_CHARS)),
+  service_tier: optional(SERVICE_TIER),
+});
+
 export const RESPONSE_REQUEST: Schema<ResponseRequest> = object<ResponseRequest>({
   ...PROMPT_FIELDS,
   store: optional(boolean()),

@@ -45,7 +45,7 @@ export function responseObject({ id, createdAt, body }: ResponseFacts, state: Re
   };
 }
 
-function usageObject(usage: OpenAiUsage): JsonObject {
+export function usageObject(usage: OpenAiUsage): JsonObject {
   return {
     input_tokens: usage.prompt_tokens,
     input_tokens_details: { cached_tokens: usage.prompt_tokens_details.cached_tokens, cache_write_tokens: 0 },

@@ -2,9 +2,10 @@
 import { type ApiRoute, getRoute, postRoute } from "../../api/route.ts";
 import { jsonReply } from "../../http/http-reply.ts";
 import type { OpenAiContext } from "../openai-context.ts";
+import { compactResponse } from "./compact-response.ts";
 import { countInputTokens } from "./count-input-tokens.ts";
 import { createResponse } from "./create-response.ts";
-import { INPUT_TOKENS_REQUEST, RESPONSE_REQUEST } from "./request.ts";
+import { COMPACT_REQUEST, INPUT_TOKENS_REQUEST, RESPONSE_REQUEST } from "./request.ts";
 import { ResponseStore } from "./store/response-store.ts";
 import { cancelResponse, deleteResponse, getResponse, listInputItems } from "./stored-routes.ts";
 
@@ -23,6 +24,13 @@ export function responsesRoutes({ server, models }: OpenAiContext): readonly Api
       "Count the tokens of a conversation of items",
       INPUT_TOKENS_REQUEST,
       async (body, route) => jsonReply(await countInputTokens(context, body, route)),
+    ),
+    postRoute(
+      "/v1/responses/compact",
+      "inference",
+      "Shorten a conversation of items to a summary",
+      COMPACT_REQUEST,
+      (body, route) => compactResponse(context, body, route),
     ),
     getRoute(ONE, "inference", "A response that is kept", (route) => getResponse(store, route)),
     {

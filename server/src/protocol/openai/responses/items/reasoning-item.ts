@@ -4,7 +4,7 @@
  * "response.reasoning_summary_text.delta" and neighbours.
  */
 import type { JsonObject } from "../../../api/schema.ts";
-import { encodeReasoning } from "../reasoning-text.ts";
+import { encodeText } from "../opaque-text.ts";
 import type { ItemEvents, ItemStatus, OutputItem } from "./output-item.ts";
 
 export interface ReasoningDisplay {
@@ -75,7 +75,7 @@ export class ReasoningItem implements OutputItem {
       type: "reasoning",
       summary: isSummary ? parts : [],
       ...(isSummary ? {} : { content: parts }),
-      ...(isEncoded ? { encrypted_content: encodeReasoning(this.#text) } : {}),
+      ...(isEncoded ? { encrypted_content: encodeText(this.#text) } : {}),
       status,
     };
   }
