@@ -15,27 +15,29 @@ export interface SessionGuide {
   readonly endIds: readonly number[];
 }
 
+export interface MaskSessionEvents {
+  closed(session: MaskSession): void;
+  /** From its thread to another. */
+  moves(session: MaskSession, to: MaskThreadHost): void;
+}
+
 export class MaskSession implements GuideSession {
   readonly id: number;
   readonly mask: Int32Array;
   readonly #guide: SessionGuide;
-  readonly #onClose: (session: MaskSession) => void;
+  readonly #events: MaskSessionEvents;
   readonly #tokens: number[] = [];
   #thread: MaskThreadHost;
+  /** Has more time for it, and takes over with the next token. */
+  #nextThread: MaskThreadHost | undefined;
   #ticket: BatchTicket;
   #failure: Error | undefined;
   #isOpen = false;
 
-  constructor(
-    id: number,
-    guide: SessionGuide,
-    vocabSize: number,
-    thread: MaskThreadHost,
-    onClose: (session: MaskSession) => void,
-  ) {
+  constructor(id: number, guide: SessionGuide, vocabSize: number, thread: MaskThreadHost, events: MaskSessionEvents) {
     this.id = id;
     this.#guide = guide;
-    this.#onClose = onClose;
+    this.#events = events;
     this.mask = new Int32Array(new SharedArrayBuffer(4 * Math.ceil(vocabSize / 32)));
     this.#thread = thread;
     this.#ticket = thread.open(this.#opening());
@@ -62,7 +64,10 @@ export class MaskSession implements GuideSession {
 
   accept(token: number): void {
     this.#tokens.push(token);
-    if (this.#failure === undefined) this.#ticket = this.#thread.step(this.id, token);
+    if (this.#failure !== undefined) return;
+    // One at a time, since a thread reads the guide first; and no other thread writes the mask then.
+    if (this.#nextThread?.isOpening === false && this.#ticket.isDone) this.#goOnIn(this.#nextThread);
+    else this.#ticket = this.#thread.step(this.id, token);
   }
 
   rollback(numTokens: number): void {
@@ -72,7 +77,7 @@ export class MaskSession implements GuideSession {
 
   close(): void {
     this.#thread.step(this.id, CLOSE_STEP);
-    this.#onClose(this);
+    this.#events.closed(this);
   }
 
   /** There will be no more masks. */
@@ -85,9 +90,25 @@ export class MaskSession implements GuideSession {
     this.fail(isBudget ? (this.#isOpen ? ambiguous(ms) : new CompileLimitError()) : new Error(message));
   }
 
+  /** The thread that is to take over; undefined: none. */
+  get nextThread(): MaskThreadHost | undefined {
+    return this.#nextThread;
+  }
+
+  set nextThread(thread: MaskThreadHost | undefined) {
+    this.#nextThread = thread;
+  }
+
+  #goOnIn(thread: MaskThreadHost): void {
+    this.#thread.step(this.id, CLOSE_STEP);
+    this.#events.moves(this, thread);
+    this.moveTo(thread);
+  }
+
   /** Goes on in another thread; unanswered tickets settle with the first mask from there. */
   moveTo(thread: MaskThreadHost): void {
     this.#thread = thread;
+    this.#nextThread = undefined;
     this.#ticket = thread.open(this.#opening());
   }
 

@@ -33,6 +33,8 @@ export class BatchTicket {
 
 export interface MaskThreadEvents {
   failed(failure: MaskFailure): void;
+  /** The thread takes work from now on without delay. */
+  ready(): void;
   /**
    * The thread is gone; `session` was at work (0: none), and `tickets` are not answered.
    */
@@ -48,6 +50,8 @@ export class MaskThreadHost {
   #steps: number[] = [];
   /** By the job's id. */
   readonly #sent = new Map<number, BatchTicket>();
+  /** Jobs that open a session. */
+  readonly #opening = new Set<number>();
   #nextId = 1;
   #timer: NodeJS.Timeout | undefined;
   #isReady = false;
@@ -68,9 +72,16 @@ export class MaskThreadHost {
     return this.#isReady;
   }
 
+  /** Whether a session waits for its first mask from here. */
+  get isOpening(): boolean {
+    return this.#opening.size > 0;
+  }
+
   open(session: OpenSession): BatchTicket {
     const ticket = new BatchTicket();
-    this.#send({ id: this.#nextId++, open: session }, ticket);
+    const id = this.#nextId++;
+    this.#opening.add(id);
+    this.#send({ id, open: session }, ticket);
     return ticket;
   }
 
@@ -122,9 +133,13 @@ export class MaskThreadHost {
   #onAnswer({ id, failures }: MaskAnswer): void {
     if (this.#hasEnded) return;
     for (const failure of failures) this.#events.failed(failure);
-    this.#isReady = true;
     this.#sent.get(id)?.finish();
     this.#sent.delete(id);
+    this.#opening.delete(id);
+    if (!this.#isReady) {
+      this.#isReady = true;
+      this.#events.ready();
+    }
     clearTimeout(this.#timer);
     this.#timer = undefined;
     if (this.#sent.size > 0) this.#watch();

@@ -47,6 +47,33 @@ test("sessions go on in a new thread when theirs dies, with the tokens that they
   assert.match(String(second.failure), /the end/);
 });
 
+test("sessions move to threads that become ready later, and go on with the tokens that they had", async () => {
+  const threads = new MaskThreads({ tokenizerDir: MODEL, vocabSize: 6144, maxThreads: 3 });
+  const [a = 0, b = 0, , d = 0] = await idsOf("abcd");
+  // The first thread takes all of them, for no other is ready.
+  const sessions = await Promise.all(Array.from({ length: 24 }, () => threads.open(GUIDE)));
+  const sizes = (): number[] => {
+    const byThread = new Map<unknown, number>();
+    for (const { thread } of sessions) byThread.set(thread, (byThread.get(thread) ?? 0) + 1);
+    return [...byThread.values()].sort();
+  };
+  for (const session of sessions) session.accept(a);
+  while (sizes().join() !== "8,8,8") {
+    for (const session of sessions) {
+      assert.equal(await nextOf(session), "bc");
+      session.accept(b);
+      assert.equal(await nextOf(session), "bc");
+      session.rollback(1);
+    }
+  }
+  for (const session of sessions) {
+    for (const id of [b, b, d]) session.accept(id);
+    assert.equal(await nextOf(session), ".");
+    assert.equal(session.failure, undefined);
+  }
+  threads.close(new Error("the end"));
+});
+
 test("a token that does not fit ends its session, and no other", async () => {
   const threads = new MaskThreads({ tokenizerDir: MODEL, vocabSize: 6144 });
   const [a = 0, b = 0] = await idsOf("ab");

@@ -8,26 +8,32 @@ const MAX_THREADS = 4;
 /** With more sessions for each thread a further one starts. */
 const SESSIONS_FOR_THREAD = 8;
 
+export type MaskThreadsOptions = Omit<MaskThreadData, "current">;
+
 export class MaskThreads {
-  readonly #data: Omit<MaskThreadData, "current">;
+  readonly #data: MaskThreadsOptions;
   readonly #maxThreads: number;
   readonly #threads = new Map<MaskThreadHost, Set<MaskSession>>();
   readonly #sessions = new Map<number, MaskSession>();
   #nextSession = 1;
   #closed: Error | undefined;
 
-  constructor(data: Omit<MaskThreadData, "current">) {
+  constructor({ maxThreads, ...data }: MaskThreadsOptions & { readonly maxThreads?: number }) {
     this.#data = data;
-    this.#maxThreads = Math.max(1, Math.min(MAX_THREADS, Math.floor(availableParallelism() / 2)));
+    this.#maxThreads = maxThreads ?? Math.max(1, Math.min(MAX_THREADS, Math.floor(availableParallelism() / 2)));
   }
 
   /** A session with its first mask. @throws Error when its guide has none */
   async open(guide: SessionGuide): Promise<MaskSession> {
     if (this.#closed !== undefined) throw this.#closed;
     const thread = this.#thread();
-    const session = new MaskSession(this.#nextSession++, guide, this.#data.vocabSize, thread, (each) =>
-      this.#drop(each),
-    );
+    const session = new MaskSession(this.#nextSession++, guide, this.#data.vocabSize, thread, {
+      closed: (each) => this.#drop(each),
+      moves: (each, to) => {
+        this.#threads.get(each.thread)?.delete(each);
+        this.#threads.get(to)?.add(each);
+      },
+    });
     this.#sessions.set(session.id, session);
     this.#threads.get(thread)?.add(session);
     try {
@@ -50,8 +56,8 @@ export class MaskThreads {
       return Number(b.isReady) - Number(a.isReady) || as.size - bs.size;
     });
     const [first] = threads;
-    const isFull = threads.every(([, { size }]) => size >= SESSIONS_FOR_THREAD);
-    const further = isFull && threads.length < this.#maxThreads ? this.#start() : undefined;
+    const wanted = Math.min(this.#maxThreads, Math.ceil((this.#sessions.size + 1) / SESSIONS_FOR_THREAD));
+    const further = threads.length < wanted ? this.#start() : undefined;
     const chosen = first?.[0] ?? further ?? this.#start();
     return chosen;
   }
@@ -59,15 +65,33 @@ export class MaskThreads {
   #start(): MaskThreadHost {
     const thread: MaskThreadHost = new MaskThreadHost(this.#data, {
       failed: (failure) => this.#sessions.get(failure.session)?.failed(failure),
+      ready: () => this.#balance(),
       ended: (session, tickets, error) => this.#onEnd(thread, session, tickets, error),
     });
     this.#threads.set(thread, new Set());
     return thread;
   }
 
+  /** Sessions move to threads that were not ready when they were opened, or whose own have ended. */
+  #balance(): void {
+    const loads = new Map<MaskThreadHost, MaskSession[]>();
+    for (const thread of this.#threads.keys()) if (thread.isReady) loads.set(thread, []);
+    for (const session of this.#sessions.values()) loads.get(session.nextThread ?? session.thread)?.push(session);
+    const sorted = [...loads].sort(([, a], [, b]) => a.length - b.length);
+    const [emptiest] = sorted;
+    const fullest = sorted.at(-1);
+    if (emptiest === undefined || fullest === undefined) return;
+    const [thread, few] = emptiest;
+    const [, many] = fullest;
+    const count = Math.floor((many.length - few.length) / 2);
+    for (const session of many.slice(0, count)) session.nextThread = thread === session.thread ? undefined : thread;
+    if (count > 0) this.#balance();
+  }
+
   #onEnd(thread: MaskThreadHost, culprit: number, tickets: readonly BatchTicket[], error: Error): void {
     const sessions = this.#threads.get(thread) ?? new Set();
     this.#threads.delete(thread);
+    for (const session of this.#sessions.values()) if (session.nextThread === thread) session.nextThread = undefined;
     this.#sessions.get(culprit)?.fail(this.#closed ?? error);
     const isLost = this.#closed !== undefined || (culprit === 0 && !thread.isReady);
     for (const session of sessions) {
@@ -86,5 +110,6 @@ export class MaskThreads {
   #drop(session: MaskSession): void {
     this.#sessions.delete(session.id);
     this.#threads.get(session.thread)?.delete(session);
+    this.#balance();
   }
 }
