@@ -232,7 +232,9 @@ export class ModelManager {
     const before = this.#records.get(key);
     const loaded = await this.#versions.loadAll(model, before, origin);
     const served = new Set(this.#options.registry.ready(key));
-    const { files } = origin;
+    const isKept = loaded.size > 0 && [...loaded.values()].every((version) => served.has(version));
+    if (isKept) await origin.files?.release(); // nothing was loaded from them
+    const files = isKept ? undefined : origin.files;
     const keepsFiles = files === undefined || [...loaded.values()].some((version) => served.has(version));
     this.#releaseLater(before, this.#switch(key, loaded), keepsFiles ? [] : before?.files);
     const wasExplicit = before?.isExplicit ?? false;

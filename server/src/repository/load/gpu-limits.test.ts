@@ -40,7 +40,7 @@ test("a model whose GPU is full is refused until there is room, and what was ser
   await repository.manager.load("m", {});
   const served = repository.registry.lookUp("m", "");
   share = 0.7;
-  repository.write("m/config.pbtxt", `${config}\n`);
+  repository.write("m/1/weights", "newer");
   await assert.rejects(repository.manager.load("m", {}), /memory limit set for GPU 1 has exceeded/);
   assert.equal(repository.registry.lookUp("m", ""), served);
   await repository.manager.load("cpu", {});

@@ -109,7 +109,7 @@ test("load() fails when resources would never do, and a reloaded model gives bac
   const { manager } = repository;
   await manager.load("a", {});
   const old = ask(repository, "a");
-  repository.write("a/config.pbtxt", `${limited(ONE)}# newer`);
+  repository.write("a/config.pbtxt", `${limited(ONE)} response_cache { enable: false }`);
   await manager.load("a", {});
   await Promise.all([old, ask(repository, "a")]);
   assert.equal(backend.most, 1);

@@ -76,27 +76,78 @@ test("load() adds and takes away instances of a model that goes on serving, and 
   assert.equal(served.statistics.snapshot("m", "1").inference_stats.success.count, 11);
 });
 
-test("an instance that runs is closed when its execution is over", async () => {
+test("load() ends when the instances that it takes away have ended their executions and are closed", async () => {
   const notes: string[] = [];
   await using repository = create(groups(CPU(2)), notes);
   await repository.manager.load("m", {});
-  const asked = [ask(repository), ask(repository)];
+  const asked = [ask(repository), ask(repository)].map((one) => one.then(() => notes.push("answer")));
   await reload(repository, groups(CPU(1)));
-  assert.ok(!notes.includes("-m_0_1"));
+  assert.equal(notes.at(-1), "-m_0_1");
+  assert.ok(notes.includes("answer"));
   await Promise.all(asked);
-  await sleep(1);
-  assert.ok(notes.includes("-m_0_1"));
 });
+
+test("instances stay whose settings stay, whatever their names, their number and the order of their groups", async () => {
+  const gpu = (name: string): string => `{ name: "${name}" kind: KIND_MODEL count: 1 }`;
+  const notes: string[] = [];
+  await using repository = create(groups(`${CPU(3, "cpu")}, ${gpu("other")}`), notes);
+  const { manager, registry } = repository;
+  await manager.load("m", {});
+  const served = registry.lookUp("m", "");
+  assert.equal(notes.splice(0).length, 5);
+  for (const same of [
+    `${gpu("x")}, ${CPU(1, "a")}, ${CPU(2, "b")}`,
+    `${CPU(1)}, ${CPU(1, "b")}, ${CPU(1, "c")}, ${gpu("x")}`,
+    `${CPU(3)}, ${gpu("other")}`,
+  ]) {
+    await reload(repository, groups(same));
+    assert.deepEqual([registry.lookUp("m", ""), notes], [served, []]);
+    await ask(repository);
+  }
+  await reload(repository, groups(`${CPU(3).replace("}", 'host_policy: "p" }')}, ${gpu("other")}`));
+  assert.equal(notes.filter((note) => note.startsWith("+")).length, 3);
+  assert.equal(notes.filter((note) => note.startsWith("-")).length, 3);
+});
+
+test("load() with a configuration changes instances in place, and so does the load that goes back to the file", async () => {
+  const notes: string[] = [];
+  await using repository = create(groups(CPU(1)), notes);
+  const { manager, registry } = repository;
+  await manager.load("m", {});
+  const served = registry.lookUp("m", "");
+  const config = { ...served.config, instance_group: [{ name: "m_0", kind: "KIND_CPU", count: 3 }] };
+  await manager.load("m", { config: JSON.stringify(config) });
+  assert.deepEqual(notes.splice(0), ["load", "+m_0_0", "+m_0_1", "+m_0_2"]);
+  assert.deepEqual([registry.lookUp("m", ""), served.config.instance_group[0]?.count], [served, 3]);
+  repository.write("m/config.pbtxt", `${groups(CPU(0))}# `); // a count of 0 is 1
+  await manager.load("m", {});
+  assert.deepEqual(notes.splice(0).toSorted(), ["-m_0_1", "-m_0_2"]);
+  assert.equal(registry.lookUp("m", ""), served);
+  await manager.load("m", { config: JSON.stringify({ ...config, dynamic_batching: {} }) });
+  assert.notEqual(registry.lookUp("m", ""), served);
+});
+
+for (const [title, extra] of [
+  ["a model", ""],
+  ["a model with sequences", "sequence_batching {}"],
+] as const) {
+  test(`load() leaves ${title} alone whose configuration file was only touched`, async () => {
+    const notes: string[] = [];
+    await using repository = create(groups(CPU(2), extra), notes);
+    const { manager, registry } = repository;
+    await manager.load("m", {});
+    const served = registry.lookUp("m", "");
+    await reload(repository, `${groups(CPU(2), extra)}# touched`);
+    assert.equal(registry.lookUp("m", ""), served);
+    assert.equal(notes.length, 3);
+  });
+}
 
 const RELOADED: readonly (readonly [string, (repository: TestRepository) => void])[] = [
   ["a file changed", (repository) => repository.write("m/1/weights", "other")],
   [
     "more than the instances changed",
     (repository) => repository.write("m/config.pbtxt", groups(CPU(2), "dynamic_batching {}")),
-  ],
-  [
-    "the configuration file was only touched",
-    (repository) => repository.write("m/config.pbtxt", `${groups(CPU(1))}# `),
   ],
 ];
 for (const [title, change] of RELOADED) {

@@ -1,9 +1,9 @@
 /**
- * Updates the instances of a served version without a reload. Applies when only the instance groups of its
- * configuration differ; requests keep running. Source: Triton documentation, "Model Management", Modifying the Model
+ * Updates the instances of a served version without a reload. Applies when at most the instance groups and
+ * the version policy of its configuration differ; requests keep running. Source: Triton documentation, "Model Management", Modifying the Model
  * Repository.
  */
-import type { ModelInstance } from "../../backend/backend.ts";
+import type { InstanceSpec, ModelInstance } from "../../backend/backend.ts";
 import type { ModelConfig } from "../../core/model-config.ts";
 import type { RequestContext } from "../../scheduler/scheduled-request.ts";
 import { type ModelVersion, requestContext } from "../model-version.ts";
@@ -14,8 +14,8 @@ import { finishConfig, type LoadContext } from "./load-model.ts";
 import { warmUp } from "./warmup.ts";
 
 /**
- * False: a reload is needed. Model files must be unchanged except for the configuration. @throws ServerError when
- * instances cannot be created
+ * False: a reload is needed. Model files must be unchanged except for the configuration. Resolves when instances that are
+ * not wanted any more have ended their executions and are closed. @throws ServerError when instances cannot be created
  */
 export async function updateInstances(
   context: LoadContext,
@@ -24,20 +24,14 @@ export async function updateInstances(
 ): Promise<boolean> {
   const { model } = served;
   const backend = context.backends.get(polled.config.backend);
-  if (model === undefined || backend === undefined || !served.isResizable || context.limiter !== undefined)
-    return false;
+  if (model === undefined || backend === undefined) return false;
   const { config } = await finishConfig(context, backend, polled, Number(served.version));
   if (withoutInstances(config) !== withoutInstances(served.config)) return false;
-  if (onlyInstances(config) === onlyInstances(served.config)) return false; // a touched file requests a reload
   expectActiveInstance(config);
-  const { kept, added, mayLoseInstances } = plan(served, config);
-  if (!mayLoseInstances) return false;
-  await context.gpuLimits?.expectRoom(config.name, devicesOf(added.map(({ spec }) => spec)));
-  const fresh = await createInstances(
-    added.map(({ spec }) => spec),
-    model,
-    new BackendLog(context.log, config.backend),
-  );
+  const { wanted, added, removed } = plan(served, config);
+  if (!canChange(context, served, added.length, removed)) return false;
+  await context.gpuLimits?.expectRoom(config.name, devicesOf(added));
+  const fresh = await createInstances(added, model, new BackendLog(context.log, config.backend));
   const warming = { config, modelFolder: polled.folder.path, instances: fresh, log: context.log, feed: undefined };
   try {
     await warmUp({ ...warming, context: contextOf(served, config) });
@@ -45,10 +39,25 @@ export async function updateInstances(
     await Promise.allSettled(fresh.map((instance) => instance.close()));
     throw error;
   }
-  void served.resize(config, inOrder(config, kept, added, fresh, model.gpusPerInstance)).catch((error: unknown) => {
+  const made = fresh.values();
+  const instances = wanted.flatMap((kept) => kept ?? made.next().value ?? []);
+  await served.resize(config, instances).catch((error: unknown) => {
     context.log.error("model_lifecycle", `instances of '${served.name}' did not close cleanly: ${String(error)}`);
   });
   return true;
+}
+
+/** Sequences, resources and answers after the execution bind requests to the instances that there are. */
+function canChange(
+  { limiter }: LoadContext,
+  served: ModelVersion,
+  added: number,
+  removed: readonly ModelInstance[],
+): boolean {
+  if (added === 0 && removed.length === 0) return true;
+  if (!served.isResizable || limiter !== undefined) return false;
+  const answersLater = served.decoupled || removed.some((instance) => instance.answersLater === true);
+  return removed.length === 0 || !answersLater;
 }
 
 function contextOf(
@@ -59,49 +68,49 @@ function contextOf(
 }
 
 interface Plan {
-  /** Key under which instances are interchangeable. */
-  readonly kept: ReadonlyMap<string, ModelInstance>;
-  readonly added: readonly GroupedSpec[];
-  /** Such an instance answers after its execution, so it cannot be removed when it becomes idle. */
-  readonly mayLoseInstances: boolean;
+  /** An instance for each wanted one, in the order of the configuration; undefined: the next of `added`. */
+  readonly wanted: readonly (ModelInstance | undefined)[];
+  readonly added: readonly InstanceSpec[];
+  readonly removed: readonly ModelInstance[];
 }
 
+/** An instance stays where one with its settings is wanted, first for the one of its name. */
 function plan(served: ModelVersion, config: ModelConfig): Plan {
   const gpus = served.model?.gpusPerInstance;
-  const before = instanceSpecs(served.config, gpus).map((one, i) => [identityOf(one), served.instances[i]] as const);
-  const wanted = new Set(instanceSpecs(config, gpus).map(identityOf));
-  const kept = new Map<string, ModelInstance>();
-  const lost: ModelInstance[] = [];
-  for (const [identity, instance] of before) {
-    if (instance === undefined) continue;
-    if (wanted.has(identity)) kept.set(identity, instance);
-    else lost.push(instance);
-  }
-  const added = instanceSpecs(config, gpus).filter((one) => !kept.has(identityOf(one)));
-  const answersLater = served.decoupled || lost.some((instance) => instance.answersLater === true);
-  return { kept, added, mayLoseInstances: lost.length === 0 || !answersLater };
+  const before = instanceSpecs(served.config, gpus).flatMap(({ group, spec }, i) => {
+    const instance = served.instances[i];
+    return instance === undefined ? [] : [{ instance, name: spec.name, identity: identityOf({ group, spec }) }];
+  });
+  const specs = instanceSpecs(config, gpus);
+  const take = (identity: string, name: string | undefined): ModelInstance | undefined => {
+    const at = before.findIndex((one) => one.identity === identity && (name === undefined || one.name === name));
+    return at < 0 ? undefined : before.splice(at, 1)[0]?.instance;
+  };
+  const named = specs.map((one) => take(identityOf(one), one.spec.name));
+  const wanted = specs.map((one, i) => named[i] ?? take(identityOf(one), undefined));
+  return {
+    wanted,
+    added: specs.filter((_, i) => wanted[i] === undefined).map(({ spec }) => spec),
+    removed: before.map(({ instance }) => instance),
+  };
 }
 
-function inOrder(
-  config: ModelConfig,
-  kept: ReadonlyMap<string, ModelInstance>,
-  added: readonly GroupedSpec[],
-  fresh: readonly ModelInstance[],
-  gpusPerInstance: number | undefined,
-): ModelInstance[] {
-  const made = new Map([...kept, ...added.map((one, i) => [identityOf(one), fresh[i]] as const)]);
-  return instanceSpecs(config, gpusPerInstance).flatMap((one) => made.get(identityOf(one)) ?? []);
-}
-
-/** An instance stays when its name, device and group settings except the count are unchanged. */
+/** Names and counts do not matter (`EquivalentInInstanceConfig` of Triton's core). */
 function identityOf({ group, spec }: GroupedSpec): string {
-  return JSON.stringify([{ ...group, count: 0 }, spec]);
-}
-
-function onlyInstances({ instance_group, version_policy }: ModelConfig): string {
-  return JSON.stringify([instance_group, version_policy]);
+  return sortedJson([
+    { ...group, name: "", count: 0 },
+    { ...spec, name: "" },
+  ]);
 }
 
 function withoutInstances(config: ModelConfig): string {
-  return JSON.stringify({ ...config, instance_group: [], version_policy: undefined });
+  return sortedJson({ ...config, instance_group: [], version_policy: undefined });
+}
+
+/** Equal for equal messages: fields of a file and of a load request come in different orders. */
+function sortedJson(value: unknown): string {
+  return JSON.stringify(value, (_, inner: unknown) => {
+    if (typeof inner !== "object" || inner === null || Array.isArray(inner)) return inner;
+    return Object.fromEntries(Object.entries(inner).sort(([a], [b]) => (a < b ? -1 : 1)));
+  });
 }

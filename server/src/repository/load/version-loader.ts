@@ -76,10 +76,11 @@ export class VersionLoader {
     origin: LoadOrigin,
   ): Promise<ModelVersion | undefined> {
     const served = this.#options.registry.versions(model.key).get(version)?.served;
-    if (record === undefined || served?.isHealthy() !== true || origin.isOverridden || record.isOverridden) return;
+    if (record === undefined || served?.isHealthy() !== true) return;
     const { hasSameFiles, hasSameConfigFile } = compareVersion(record.polled, model, version);
     if (!hasSameFiles) return;
-    return hasSameConfigFile || (await this.#options.update(served, model)) ? served : undefined;
+    const isSame = hasSameConfigFile && !origin.isOverridden && !record.isOverridden;
+    return isSame || (await this.#options.update(served, model)) ? served : undefined;
   }
 
   async #loadVersion(model: PolledModel, version: number): Promise<ModelVersion> {

@@ -195,7 +195,7 @@ test("an ensemble's cached answers are forgotten when a model that it calls is r
   await ask(repository, "whole");
   await ask(repository, "whole");
   assert.equal(cache.statistics().numHits, 1);
-  repository.write("part/config.pbtxt", identityConfig("# other weights"));
+  repository.write("part/config.pbtxt", identityConfig("dynamic_batching {}"));
   await repository.manager.load("part", {});
   await ask(repository, "whole");
   assert.equal(cache.statistics().numHits, 1);

@@ -82,7 +82,7 @@ test("a store that cannot be reached, or gives broken models, leaves what is ser
   assert.equal(served.registry.lookUp("m", ""), before);
   assert.deepEqual(await ask(all, "m"), [4, 5]);
   assert.equal(liveFolders(cacheFolder).length, 1);
-  server.put("repo/m/config.pbtxt", identityConfig("# mended again"));
+  server.put("repo/m/config.pbtxt", identityConfig("response_cache { enable: false }"));
   await poller.poll();
   assert.notEqual(served.registry.lookUp("m", ""), before);
 });
@@ -153,6 +153,7 @@ test("instances of a model in a bucket change in place", async (t) => {
   await all.served.manager.load("m", {});
   assert.equal(all.served.registry.lookUp("m", ""), before);
   assert.equal(before.instances.length, 3);
+  assert.equal(liveFolders(all.cacheFolder).length, 1); // the one that it was loaded from
 });
 
 test("an ensemble of a bucket brings the models that it calls", async (t) => {

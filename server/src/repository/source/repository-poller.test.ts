@@ -41,7 +41,7 @@ test("poll() keeps the old version when a changed model fails, and tries again o
   await poller.poll();
   assert.equal(repository.errors.length, numErrors);
   assert.equal(registry.lookUp("m", ""), served);
-  repository.write("m/config.pbtxt", identityConfig("# mended"));
+  repository.write("m/config.pbtxt", identityConfig("dynamic_batching {}"));
   await poller.poll();
   assert.notEqual(registry.lookUp("m", ""), served);
 });
