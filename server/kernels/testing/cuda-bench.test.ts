@@ -25,7 +25,7 @@ test("every bench has a name of its own", () => {
 });
 
 /** Sets with inputs that are made quickly. */
-const QUICK = ["copy-block", "quantize bf16 to e4m3"];
+const QUICK = ["copy-block", "quantize bf16 to e4m3", "mix-experts bf16", "route-experts bf16"];
 
 test("benches tell their bytes and launch", () => {
   const quick = allCudaBenches.filter(({ name }) => QUICK.includes(name));
