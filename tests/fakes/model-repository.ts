@@ -4,12 +4,6 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import type { Backend } from "../../server/src/backend/backend.ts";
 import { createIdentityBackend } from "../../server/src/backend/testing/identity.ts";
-import {
-  emptyModelConfig,
-  parseModelConfigJson,
-  parseModelConfigText,
-  prepareModelConfig,
-} from "../../server/src/config/model/model-config.ts";
 import { DEFAULT_LOG_SETTINGS, ServerLog } from "../../server/src/observe/log.ts";
 import { MetricRegistry } from "../../server/src/observe/metrics.ts";
 import { AgentFinder } from "../../server/src/repository/agents/agent-finder.ts";
@@ -20,6 +14,7 @@ import { loadModelVersion } from "../../server/src/repository/load/load-model.ts
 import { updateInstances } from "../../server/src/repository/load/update-instances.ts";
 import { ModelManager } from "../../server/src/repository/model-manager.ts";
 import { ModelRegistry } from "../../server/src/repository/registry.ts";
+import { modelConfigOf } from "../../server/src/repository/source/model-config-of.ts";
 import { localLocation, type RepositoryLocation } from "../../server/src/repository/source/repository-location.ts";
 import type { RemoteResponseCache } from "../../server/src/scheduler/cache/remote-response-cache.ts";
 import type { ResponseCache } from "../../server/src/scheduler/cache/response-cache.ts";
@@ -113,13 +108,7 @@ export function createTestRepository(
     loadRetries: options.loadRetries ?? 0,
     registry,
     log,
-    poll: (folder, json) => {
-      const text = folder.config;
-      const fromFile = text === undefined ? emptyModelConfig() : parseModelConfigText(text.text, text.path);
-      const written = json === undefined ? fromFile : parseModelConfigJson(json);
-      const found = { written, modelName: folder.name, artifacts: folder.artifacts, autoComplete: true };
-      return prepareModelConfig(found);
-    },
+    poll: (folder, json) => modelConfigOf(folder, json, true, () => undefined),
     checkEnsemble: ({ config, stepKeys }) => checkEnsemble(config, (step) => registry.ready(stepKeys[step] ?? "")),
     update: (served, model) => updateInstances(context, served, model),
     load: (model, version) => loadModelVersion(context, model, version),

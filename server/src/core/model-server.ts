@@ -147,6 +147,13 @@ export interface ModelServer {
   /** Resolves when the load has ended, with success or failure. */
   load(name: string, options: LoadOptions): Promise<void>;
   unload(name: string, unloadDependents: boolean): Promise<void>;
+  /**
+   * Adds a folder of this machine as a repository, whose model in `folder` is served as `name`. @throws ServerError
+   * already_exists when the repository or the name is registered
+   */
+  registerRepository(path: string, folder: string, name: string): void;
+  /** @throws ServerError for a repository that was not registered */
+  unregisterRepository(path: string): void;
   logSettings(): LogSettings;
   updateLogSettings(changes: Partial<LogSettings>): LogSettings;
   /** Creates request traces for front ends. */

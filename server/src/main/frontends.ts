@@ -8,7 +8,7 @@ import type { EndpointOptions, ServerOptions } from "../config/flags/server-opti
 import type { Environment } from "../core/environment.ts";
 import { MAX_GRPC_MESSAGE_BYTES } from "../core/limits.ts";
 import type { ModelServer } from "../core/model-server.ts";
-import { ServerError } from "../core/server-error.ts";
+import { ERROR_CODE_NAMES, ServerError } from "../core/server-error.ts";
 import { LoadMeter } from "../observe/load-report.ts";
 import type { Logger } from "../observe/log.ts";
 import type { MetricRegistry } from "../observe/metrics.ts";
@@ -18,7 +18,7 @@ import type { JsonApi } from "../protocol/api/json-api.ts";
 import { bind, canReusePort, unixPath } from "../protocol/bind.ts";
 import { createGrpcFrontend } from "../protocol/grpc/frontend.ts";
 import type { GrpcOptions } from "../protocol/grpc/options.ts";
-import { SagemakerApi, sagemakerSettings } from "../protocol/http/cloud/sagemaker.ts";
+import { SAGEMAKER_MODELS, SagemakerApi, sagemakerSettings } from "../protocol/http/cloud/sagemaker.ts";
 import { VertexApi, vertexRoutes } from "../protocol/http/cloud/vertex.ts";
 import { withCors } from "../protocol/http/cors.ts";
 import {
@@ -51,6 +51,8 @@ interface Service {
   readonly protocol: Protocol;
   readonly endpoint: EndpointOptions;
   readonly listener: Listener;
+  /** Called when all models are loaded, before the port opens. @throws ServerError: the server does not start */
+  readonly start?: (() => void) | undefined;
 }
 
 export interface RunningFrontends {
@@ -74,6 +76,8 @@ export interface FrontendExtras {
   /** Absent: models are no tools. */
   readonly mcp?: McpModule | undefined;
   readonly env?: Environment;
+  /** The folder of SageMaker's models; absent: its own. */
+  readonly sagemakerModels?: string;
 }
 
 export function frontendsOf(
@@ -81,12 +85,12 @@ export function frontendsOf(
   server: ModelServer,
   metrics: MetricRegistry,
   log: Logger,
-  { keys, mcp, env = process.env }: FrontendExtras = {},
+  { keys, mcp, env = process.env, sagemakerModels }: FrontendExtras = {},
 ): RunningFrontends {
   const endpoints = new Map<Protocol, { address: string; port: number }>();
   const open = new Map<string, OpenWork>();
   const closers: (() => Promise<void>)[] = [];
-  const services = createServices({ options, server, metrics, log, env, open, keys, mcp }, closers);
+  const services = createServices({ options, server, metrics, log, env, open, keys, mcp, sagemakerModels }, closers);
   const inference = services.filter(({ protocol }) => protocol !== "metrics");
   const closeAll = (which: readonly Service[], graceMs: number): Promise<unknown> =>
     Promise.all(which.map(({ listener }) => listener.close({ graceMs })));
@@ -97,6 +101,7 @@ export function frontendsOf(
     async listen() {
       for (const [i, service] of services.entries()) {
         try {
+          service.start?.();
           const bound = await service.listener.listen();
           endpoints.set(service.protocol, bound);
           log.info(
@@ -141,6 +146,8 @@ interface Parts {
   /** Absent: calls need no API key. */
   readonly keys: KeyGate | undefined;
   readonly mcp: McpModule | undefined;
+  /** The folder of SageMaker's models; absent: its own. */
+  readonly sagemakerModels?: string | undefined;
 }
 
 /** `closers` end streams that would stay open for ever. */
@@ -251,27 +258,24 @@ function cloudServices(parts: Parts): Service[] {
     protocol: "sagemaker" | "vertex_ai",
     name: string,
     endpoint: EndpointOptions,
-    wrap: (api: HttpApi, guard: RouteGuard) => ApiHandler,
+    wrap: (api: HttpApi, guard: RouteGuard) => ApiHandler & { start?: () => void },
   ): void => {
     const ofHttp = { ...httpParts(parts), keys: keysFor(protocol, parts) };
     const { address, port } = endpoint;
-    const front = createApiFrontend(
-      wrap(new HttpApi(ofHttp), new RouteGuard(ofHttp.options.restricted, ofHttp.keys)),
-      { address, port },
-      parts.log,
-      protocol === "sagemaker" ? "SageMaker" : "Vertex AI",
-    );
-    services.push({ name, protocol, endpoint, listener: listenerOf(front) });
+    const api = wrap(new HttpApi(ofHttp), new RouteGuard(ofHttp.options.restricted, ofHttp.keys));
+    const logName = protocol === "sagemaker" ? "SageMaker" : "Vertex AI";
+    const listener = listenerOf(createApiFrontend(api, { address, port }, parts.log, logName));
+    services.push({ name, protocol, endpoint, listener, start: () => api.start?.() });
   };
   if (sagemaker.isEnabled) {
     const { repository, http } = parts.options;
-    const rest = { repositories: repository.paths, maxInputBytes: http.maxInputBytes };
-    const settings = { ...sagemakerSettings(parts.env), ...rest };
+    const roots = { repositories: repository.paths, sagemaker: parts.sagemakerModels ?? SAGEMAKER_MODELS };
+    const settings = { ...sagemakerSettings(parts.env), roots, maxInputBytes: http.maxInputBytes };
     add(
       "sagemaker",
       "Sagemaker HTTPService",
       sagemaker,
-      (api, guard) => new SagemakerApi(api, guard, parts.server, settings),
+      (inner, guard) => new SagemakerApi({ inner, guard, server: parts.server, log: parts.log }, settings),
     );
   }
   if (vertex.isEnabled) {
@@ -360,6 +364,10 @@ function listenError(service: Service, error: unknown): ServerError {
     vertex_ai: "Vertex AI",
     metrics: "Metrics",
   }[service.protocol];
+  if (error instanceof ServerError) {
+    const text = `failed to start ${kind} service: ${ERROR_CODE_NAMES[error.code]} - ${error.message}`;
+    return new ServerError(error.code, text, { cause: error });
+  }
   const { code } = error as { readonly code?: unknown };
   // The first line is Triton's.
   const text =

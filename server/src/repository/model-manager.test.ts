@@ -1,4 +1,7 @@
 import assert from "node:assert/strict";
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { test } from "node:test";
 import { setImmediate } from "node:timers/promises";
 import { createTestRepository, identityConfig } from "../../../tests/fakes/model-repository.ts";
@@ -293,4 +296,42 @@ test("a model whose instances are all passive is refused, because its requests w
   });
   const failures = await repository.manager.loadAtStart(undefined);
   assert.match(failures.get("m")?.message ?? "", /has passive instance groups only/);
+});
+
+test("register() adds a repository whose model has another name than its folder; unregister() takes it away", async (t) => {
+  await using repository = createTestRepository({});
+  const { manager, registry } = repository;
+  const path = mkdtempSync(join(tmpdir(), "nereid-registered-"));
+  t.after(() => rmSync(path, { recursive: true }));
+  for (const folder of ["model", "beside"]) {
+    mkdirSync(join(path, folder, "1"), { recursive: true });
+    writeFileSync(join(path, folder, "config.pbtxt"), `name: "${folder}"\n${identityConfig()}`);
+  }
+  manager.repositories.register(path, { folder: "model", name: "m.tar.gz" });
+  assert.deepEqual(manager.keys(), ["beside", "m.tar.gz"]);
+  for (const [again, mapping] of [
+    [path, { folder: "beside", name: "other" }],
+    [join(path, "model"), { folder: "1", name: "m.tar.gz" }],
+  ] as const) {
+    assert.throws(() => manager.repositories.register(again, mapping), { code: "already_exists" });
+  }
+  assert.throws(
+    () => manager.repositories.register(join(path, "none"), { folder: "1", name: "x" }),
+    /repository not found/,
+  );
+  await manager.load("m.tar.gz", {});
+  assert.deepEqual(await ask(registry, "m.tar.gz"), [4, 5]);
+  await manager.load("beside", {});
+  await assert.rejects(manager.load("model", {}), /failed to load 'model'/);
+  assert.deepEqual(
+    manager.index().map(({ name, state }) => [name, state]),
+    [
+      ["beside", "READY"],
+      ["m.tar.gz", "READY"],
+    ],
+  );
+  await manager.unload("m.tar.gz", true);
+  manager.repositories.unregister(path);
+  assert.deepEqual(manager.index(), []);
+  assert.throws(() => manager.repositories.unregister(path), /failed to unregister '.*', repository not found/);
 });

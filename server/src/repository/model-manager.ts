@@ -11,7 +11,7 @@ import { ComposingModels } from "./load/composing-models.ts";
 import { loadWaves } from "./load/load-order.ts";
 import { StartUp } from "./load/start-up.ts";
 import { VersionLoader, type VersionLoaderOptions } from "./load/version-loader.ts";
-import { inSeveralRepositories, modelKeyText, nameOfKey } from "./model-key.ts";
+import { modelKeyText, nameOfKey } from "./model-key.ts";
 import type { LoadOrigin, ModelRecord } from "./model-record.ts";
 import type { ModelVersion } from "./model-version.ts";
 import { NamedLocks } from "./mutex.ts";
@@ -133,9 +133,12 @@ export class ModelManager {
   index(): ModelIndexEntry[] {
     const { registry } = this.#options;
     this.#sources.refreshSoon();
-    const rowsOf = (key: string, count: number): ModelIndexEntry[] =>
-      count > 1 ? [inSeveralRepositories(nameOfKey(key))] : registry.indexRows(key);
-    return [...this.#sources.counts()].flatMap(([key, count]) => rowsOf(key, count));
+    return [...this.#sources.counts()].flatMap(([key, count]) => registry.indexRows(key, count));
+  }
+
+  /** Adds and removes repositories at run time. */
+  get repositories(): Pick<ModelSources, "register" | "unregister"> {
+    return this.#sources;
   }
 
   /** Models that are in the repositories now. */

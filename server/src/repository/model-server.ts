@@ -146,6 +146,16 @@ export class RepositoryServer implements ModelServer {
     await this.#options.manager.unload(name, unloadDependents);
   }
 
+  registerRepository(path: string, folder: string, name: string): void {
+    this.#expectExplicit();
+    this.#options.manager.repositories.register(path, { folder, name });
+  }
+
+  unregisterRepository(path: string): void {
+    this.#expectExplicit();
+    this.#options.manager.repositories.unregister(path);
+  }
+
   logSettings(): LogSettings {
     return this.#options.log.settings;
   }

@@ -2,7 +2,7 @@
 import type { ModelIndexEntry } from "../core/model-server.ts";
 import { ServerError } from "../core/server-error.ts";
 import { canonicalVersion } from "../core/version-text.ts";
-import { ambiguousName, modelKey, nameOfKey } from "./model-key.ts";
+import { ambiguousName, inSeveralRepositories, modelKey, nameOfKey } from "./model-key.ts";
 import type { ModelVersion } from "./model-version.ts";
 
 export type VersionState = "LOADING" | "READY" | "UNLOADING" | "UNAVAILABLE";
@@ -137,10 +137,14 @@ export class ModelRegistry {
     return entry.served;
   }
 
-  /** Rows of the repository index for one model; a model never loaded has one row with its name alone. */
-  indexRows(key: string): ModelIndexEntry[] {
+  /**
+   * Rows of the repository index for one model, which `count` repositories have; a model never loaded has one row with
+   * its name alone.
+   */
+  indexRows(key: string, count = 1): ModelIndexEntry[] {
     const versions = this.versions(key);
     const name = nameOfKey(key);
+    if (count > 1) return [inSeveralRepositories(name)];
     const reason = this.#unversioned.get(key);
     if (versions.size === 0) return [reason === undefined ? { name } : { name, state: "UNAVAILABLE", reason }];
     return [...versions]

@@ -128,6 +128,21 @@ export class FakeModelServer implements ModelServer {
     this.unloads.push({ name, dependents });
   }
 
+  /** `path folder name` of each, while it is registered. */
+  readonly registered: string[] = [];
+
+  registerRepository(path: string, folder: string, name: string): void {
+    if (this.registered.some((line) => line.startsWith(`${path} `))) {
+      throw new ServerError("already_exists", `model repository '${path}' has already been registered`);
+    }
+    this.registered.push(`${path} ${folder} ${name}`);
+  }
+
+  unregisterRepository(path: string): void {
+    const at = this.registered.findIndex((line) => line.startsWith(`${path} `));
+    this.registered.splice(at, 1);
+  }
+
   traceSettings(): TraceSettings {
     return { mode: "triton", levels: [], rate: 1000, count: -1, logFrequency: 0, file: "", modeSettings: [] };
   }

@@ -27,5 +27,6 @@ export function modelConfigOf(
   if (folder.config === undefined && configJson === undefined && !autoComplete) {
     throw new ServerError("not_found", `model '${folder.name}' has no config.pbtxt, and auto-complete is off`);
   }
-  return prepareModelConfig({ written, modelName: folder.name, artifacts: folder.artifacts, autoComplete });
+  const named = folder.isMapped === true ? { ...written, name: folder.name } : written;
+  return prepareModelConfig({ written: named, modelName: folder.name, artifacts: folder.artifacts, autoComplete });
 }

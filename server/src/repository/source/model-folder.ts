@@ -15,6 +15,8 @@ const MAX_CONFIG_BYTES = 16 * 1024 * 1024;
 
 export interface ModelFolder {
   readonly name: string;
+  /** The model's name is not that of its folder, so the name in its configuration has no meaning. */
+  readonly isMapped?: boolean;
   /** Absolute paths of the model and of its repository. */
   readonly path: string;
   readonly repositoryPath: string;

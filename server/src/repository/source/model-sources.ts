@@ -2,6 +2,7 @@
  * Finds models and reads their folders: repositories, names, and content of load requests. Source: Triton
  * documentation, "Model Management". Loads nothing.
  */
+import { statSync } from "node:fs";
 import { basename, dirname } from "node:path";
 import type { ModelConfig, ModelEnsemblingStep } from "../../core/model-config.ts";
 import type { LoadOptions } from "../../core/model-server.ts";
@@ -10,7 +11,12 @@ import type { Logger } from "../../observe/log.ts";
 import { ambiguousName, modelKey, modelKeyText, nameOfKey, namespaceOfKey } from "../model-key.ts";
 import { type ModelFolder, readModelFolder } from "./model-folder.ts";
 import { writeOverrideFolder } from "./override-folder.ts";
-import type { LocalizedModel, RepositoryLocation } from "./repository-location.ts";
+import {
+  type LocalizedModel,
+  type ModelMapping,
+  mappedLocation,
+  type RepositoryLocation,
+} from "./repository-location.ts";
 
 /** A model folder with a parsed configuration: it passed the poll and may be loaded. */
 export interface PolledModel {
@@ -41,23 +47,54 @@ const MAX_INDEX_AGE_MS = 5000;
 
 export class ModelSources {
   readonly #options: ModelSourcesOptions;
+  readonly #places: RepositoryLocation[];
   #refreshedMs = 0;
   #isRefreshing = false;
 
   constructor(options: ModelSourcesOptions) {
     this.#options = options;
+    this.#places = [...options.places];
+  }
+
+  /** Adds a local repository at run time. @throws ServerError already_exists when it, or its mapped name, is known */
+  register(path: string, mapping: ModelMapping): void {
+    if (statSync(path, { throwIfNoEntry: false })?.isDirectory() !== true) {
+      const text = `failed to register '${path}', repository not found`;
+      throw invalidArgument(text);
+    }
+    if (this.#places.some((place) => place.path === path)) {
+      throw new ServerError("already_exists", `model repository '${path}' has already been registered`);
+    }
+    const { name } = mapping;
+    if (this.#places.some(({ mappedName }) => mappedName === name)) {
+      const text = `failed to register '${name}', there is a conflicting mapping for '${name}'`;
+      throw new ServerError("already_exists", text);
+    }
+    this.#places.push(mappedLocation(path, mapping));
+    this.#options.log.info("model_repository_manager", `Model repository registered: ${path}`);
+  }
+
+  /** Forgets a repository that was registered. @throws ServerError for an unknown one */
+  unregister(path: string): void {
+    const at = this.#places.findIndex((place) => place.path === path && place.mappedName !== undefined);
+    if (at < 0) {
+      const text = `failed to unregister '${path}', repository not found`;
+      throw invalidArgument(text);
+    }
+    this.#places.splice(at, 1);
+    this.#options.log.info("model_repository_manager", `Model repository unregistered: ${path}`);
   }
 
   /** Refreshes remote repositories. @throws ServerError when one is unreachable */
   async refresh(): Promise<void> {
-    for (const place of this.#options.places) await place.refresh();
+    for (const place of this.#places) await place.refresh();
     this.#refreshedMs = performance.now();
   }
 
   /** For calls that cannot wait: starts a refresh whose result serves the next call. */
   refreshSoon(): void {
     const isFresh = performance.now() - this.#refreshedMs < MAX_INDEX_AGE_MS;
-    if (isFresh || this.#isRefreshing || !this.#options.places.some(({ isRemote }) => isRemote)) return;
+    if (isFresh || this.#isRefreshing || !this.#places.some(({ isRemote }) => isRemote)) return;
     this.#isRefreshing = true;
     void this.tryRefresh().finally(() => {
       this.#isRefreshing = false;
@@ -66,7 +103,7 @@ export class ModelSources {
 
   /** As `refresh`; an unreachable repository keeps its last state, and the log says why. */
   async tryRefresh(): Promise<void> {
-    for (const place of this.#options.places) {
+    for (const place of this.#places) {
       await place.refresh().catch((error: unknown) => {
         const text = `cannot look at repository '${place.path}': ${ServerError.from(error).message}`;
         this.#options.log.error("model_repository", text);
@@ -76,7 +113,7 @@ export class ModelSources {
   }
 
   async close(): Promise<void> {
-    await Promise.all(this.#options.places.map((place) => place.close()));
+    await Promise.all(this.#places.map((place) => place.close()));
   }
 
   /** Models that are in the repositories now, by key. */
@@ -86,8 +123,8 @@ export class ModelSources {
 
   /** The same with the number of repositories that have the key. Sorted by it. */
   counts(): ReadonlyMap<string, number> {
-    const { places, isNamespacing } = this.#options;
-    const found = places.flatMap((place) =>
+    const { isNamespacing } = this.#options;
+    const found = this.#places.flatMap((place) =>
       place.models().map((name) => modelKey(isNamespacing ? place.path : "", name)),
     );
     const counts = new Map<string, number>();
@@ -97,10 +134,10 @@ export class ModelSources {
 
   /** Models of a name that are in the repositories now, or the key that the first would get. */
   keysNamed(name: string): [string, ...string[]] {
-    const { places, isNamespacing } = this.#options;
+    const { isNamespacing } = this.#options;
     if (!isNamespacing) return [name];
-    const [first, ...more] = places.filter((place) => place.has(name));
-    return [modelKey((first ?? places[0])?.path ?? "", name), ...more.map(({ path }) => modelKey(path, name))];
+    const [first, ...more] = this.#places.filter((place) => place.has(name));
+    return [modelKey((first ?? this.#places[0])?.path ?? "", name), ...more.map(({ path }) => modelKey(path, name))];
   }
 
   /** The one model of a name. @throws ServerError invalid_argument when there are several */
@@ -115,16 +152,23 @@ export class ModelSources {
     return this.#placeOf(key).fingerprint(nameOfKey(key));
   }
 
-  poll(key: string, { repositoryPath, copied }: LocalizedModel, configJson: string | undefined): PolledModel {
-    const folder = this.#read(repositoryPath, nameOfKey(key));
-    return this.#understand(key, { ...folder, ...copied }, configJson);
+  poll(
+    key: string,
+    { repositoryPath, copied, folderName }: LocalizedModel,
+    configJson: string | undefined,
+  ): PolledModel {
+    const name = nameOfKey(key);
+    const folder = this.#read(repositoryPath, folderName ?? name);
+    const isMapped = folderName !== undefined && folderName !== name;
+    return this.#understand(key, { ...folder, ...copied, name, isMapped }, configJson);
   }
 
   /** The same model in another folder, chosen by an agent. */
   pollAt(found: PolledModel, path: string): PolledModel {
-    const { name, fingerprint } = found.folder;
+    const { name, isMapped, fingerprint } = found.folder;
     const folder = this.#read(dirname(path), basename(path));
-    return this.#understand(found.key, { ...folder, name, fingerprint }, found.configJson);
+    const own = isMapped === undefined ? folder : { ...folder, isMapped };
+    return this.#understand(found.key, { ...own, name, fingerprint }, found.configJson);
   }
 
   #read(repositoryPath: string, name: string): ModelFolder {
@@ -228,6 +272,6 @@ export class ModelSources {
   #found(key: string): RepositoryLocation[] {
     const name = nameOfKey(key);
     const namespace = namespaceOfKey(key);
-    return this.#options.places.filter((place) => (namespace === "" || place.path === namespace) && place.has(name));
+    return this.#places.filter((place) => (namespace === "" || place.path === namespace) && place.has(name));
   }
 }

@@ -15,6 +15,8 @@ export interface LocalizedModel {
   readonly repositoryPath: string;
   /** Fingerprint of a copy; undefined for the original folder. */
   readonly copied: { readonly origin: string; readonly fingerprint: string } | undefined;
+  /** Name of the model's folder; absent: that of the model. */
+  readonly folderName?: string;
   /** Releases the files. Never rejects. */
   release(): Promise<void>;
 }
@@ -22,6 +24,8 @@ export interface LocalizedModel {
 export interface RepositoryLocation {
   /** As the user wrote it; the namespace of its models. */
   readonly path: string;
+  /** Name of the model that stands in a folder of another name; absent: each has the name of its folder. */
+  readonly mappedName?: string;
   /** True when changes become visible through `refresh` only. */
   readonly isRemote: boolean;
   /** @throws ServerError when the location is unreachable or invalid */
@@ -47,6 +51,27 @@ export function localLocation(path: string): RepositoryLocation {
     fingerprint: (model) => fingerprintOf(join(path, model)),
     bring: async () => ({ repositoryPath: path, copied: undefined, release: NOTHING }),
     close: NOTHING,
+  };
+}
+
+/** A folder of a repository whose model is served under another name. */
+export interface ModelMapping {
+  readonly folder: string;
+  readonly name: string;
+}
+
+/** A local folder in which one model has another name than its folder. Source: core, `RegisterModelRepository`. */
+export function mappedLocation(path: string, { folder, name }: ModelMapping): RepositoryLocation {
+  const inner = localLocation(path);
+  const folderOf = (model: string): string => (model === name ? folder : model);
+  const isOther = (model: string): boolean => model !== folder && model !== name;
+  return {
+    ...inner,
+    mappedName: name,
+    models: () => [...inner.models().filter(isOther), name].sort(),
+    has: (model) => (model === name || isOther(model)) && inner.has(folderOf(model)),
+    fingerprint: (model) => inner.fingerprint(folderOf(model)),
+    bring: async (model) => ({ ...(await inner.bring(model)), folderName: folderOf(model) }),
   };
 }
 

@@ -2,11 +2,12 @@
  * The endpoints of SageMaker (https://docs.aws.amazon.com/sagemaker/latest/dg/your-algorithms-inference-code.html):
  * invocations of one model, or of models that it loads and unloads by its own names.
  */
-
+import { setTimeout as sleep } from "node:timers/promises";
 import type { JsonObject, JsonValue } from "@nereid/wire";
 import type { Environment } from "../../../core/environment.ts";
 import type { ModelServer } from "../../../core/model-server.ts";
 import { invalidArgument, ServerError } from "../../../core/server-error.ts";
+import type { Logger } from "../../../observe/log.ts";
 import type { HttpCall } from "../http-call.ts";
 import { emptyReply, errorReply, type HttpReply, type HttpStreamReply, jsonReply } from "../http-reply.ts";
 import { defaultModel } from "../infer/default-model.ts";
@@ -15,13 +16,21 @@ import { readObject } from "../json/read-object.ts";
 import type { RouteGuard } from "../route-guard.ts";
 import type { ApiHandler } from "../transport/listener.ts";
 import { RewrittenCall } from "./rewritten-call.ts";
-import { modelAt, type NamedModel } from "./sagemaker-models.ts";
+import { type ModelRoots, modelAt, type NamedModel } from "./sagemaker-models.ts";
 
 const TYPE = "application/vnd.sagemaker-triton.binary+json";
 const TOO_MANY_REQUESTS = 429;
 const MODEL_PATH = /^\/models\/([^/]+)(\/invoke)?$/;
 /** How an answer says that the machine is too small for the model: SageMaker then unloads another and tries again. */
-const OUT_OF_MEMORY = /out of memory|failed to allocate|cannot allocate|memory limit|ENOMEM/i;
+const OUT_OF_MEMORY =
+  /out.?of.?memory|OOM|MemoryError|failed to allocate|cannot allocate|memory limit|ENOMEM|(Dst|Src) tensor is not initialized|CU\w+_STATUS_(NOT_INITIALIZED|ALLOC_FAILED)|No space left on device/i;
+const TARGET_MODEL = "x-amzn-sagemaker-target-model";
+/** The folder into which SageMaker puts the models of a multi-model endpoint. */
+export const SAGEMAKER_MODELS = "/opt/ml/models";
+const LOG_LOCATION = "sagemaker_server";
+/** SageMaker waits 360 s for an unload. */
+const UNLOAD_TIMEOUT_MS = 350_000;
+const UNLOAD_POLL_MS = 100;
 
 export type InferenceKind = "infer" | "generate" | "generate_stream";
 
@@ -30,8 +39,16 @@ export interface SagemakerOptions {
   readonly defaultModel: string;
   readonly kind: InferenceKind;
   readonly ping: "ready" | "live";
-  readonly repositories: readonly string[];
+  readonly roots: ModelRoots;
   readonly maxInputBytes: number;
+}
+
+export interface SagemakerParts {
+  /** The inference protocol. */
+  readonly inner: ApiHandler;
+  readonly guard: RouteGuard;
+  readonly server: ModelServer;
+  readonly log: Logger;
 }
 
 type Reply = HttpReply | HttpStreamReply;
@@ -50,13 +67,15 @@ export class SagemakerApi implements ApiHandler {
   readonly #guard: RouteGuard;
   readonly #server: ModelServer;
   readonly #options: SagemakerOptions;
+  readonly #log: Logger;
   /** By the name that SageMaker gave. */
   readonly #models = new Map<string, NamedModel>();
 
-  constructor(inner: ApiHandler, guard: RouteGuard, server: ModelServer, options: SagemakerOptions) {
+  constructor({ inner, guard, server, log }: SagemakerParts, options: SagemakerOptions) {
     this.#inner = inner;
     this.#guard = guard;
     this.#server = server;
+    this.#log = log;
     this.#options = options;
   }
 
@@ -100,10 +119,25 @@ export class SagemakerApi implements ApiHandler {
     if (refused !== undefined) return refused;
     if (model === undefined) return errorReply(404, "application/json", `Model '${name}' is not loaded`);
     if (action === "GET") return jsonReply({ modelName: name, modelUrl: model.url });
-    if (action === "POST/invoke") return await this.#infer(call, model.name);
-    await this.#server.unload(model.name, true);
+    const target = call.header(TARGET_MODEL) ?? name;
+    if (action === "POST/invoke") {
+      this.#log.info(LOG_LOCATION, `Invoking SageMaker TargetModel: ${target}`);
+      return await this.#infer(call, model.name);
+    }
+    this.#log.info(LOG_LOCATION, `Unloading SageMaker TargetModel: ${target}`);
+    await this.#unload(model);
     this.#models.delete(name);
     return emptyReply(200, "application/json");
+  }
+
+  /** With the models that only this one called. SageMaker deletes the files when it has the answer. */
+  async #unload({ name, repository }: NamedModel): Promise<void> {
+    await this.#server.unload(name, true);
+    const endMs = performance.now() + UNLOAD_TIMEOUT_MS;
+    const isLeaving = (): boolean =>
+      this.#server.index(false).some((row) => row.name === name && row.state === "UNLOADING");
+    while (isLeaving() && performance.now() < endMs) await sleep(UNLOAD_POLL_MS);
+    if (repository !== undefined) this.#server.unregisterRepository(repository.path);
   }
 
   #list({ access }: HttpCall): Reply {
@@ -115,14 +149,21 @@ export class SagemakerApi implements ApiHandler {
     const body = await readObject(call, this.#options.maxInputBytes, false);
     const [name, url] = [textOf(body, "model_name"), textOf(body, "url")];
     if (this.#models.has(name)) throw new ServerError("already_exists", `Model '${name}' is loaded already`);
-    const model = modelAt(url, this.#options.repositories);
+    const target = call.header(TARGET_MODEL) ?? name;
+    const model = modelAt(url, target, this.#options.roots);
     const refused = this.#guard.refusal("model-repository", model.name, call);
     if (refused !== undefined) return refused;
+    this.#log.info(LOG_LOCATION, `Loading SageMaker TargetModel: ${target}`);
+    const { repository } = model;
+    if (repository !== undefined) {
+      this.#server.registerRepository(repository.path, repository.folder, model.name);
+    }
     this.#models.set(name, model); // before the load has ended, so that it is not begun twice
     try {
       await this.#server.load(model.name, {});
     } catch (error) {
       this.#models.delete(name);
+      if (repository !== undefined) this.#server.unregisterRepository(repository.path);
       throw error;
     }
     return emptyReply(200, "application/json");
