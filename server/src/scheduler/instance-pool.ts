@@ -12,6 +12,8 @@ export interface InstanceLimits {
   readonly executorOf: (instance: ModelInstance) => Executor;
 }
 
+const NOBODY_ASKS = (): void => undefined;
+
 interface Idle {
   readonly instance: ModelInstance;
   readonly rank: number;
@@ -94,8 +96,8 @@ export class InstancePool {
     await Promise.all(leaving.map((instance) => new Promise<void>((left) => this.#leaving.set(instance, left))));
   }
 
-  /** The instance has finished its batch. */
-  release(instance: ModelInstance): void {
+  /** The instance has finished its batch. `askAgain`: admits the next batch if there is one, before other models do. */
+  release(instance: ModelInstance, askAgain: () => void = NOBODY_ASKS): void {
     const left = this.#leaving.get(instance);
     if (left !== undefined) {
       this.#leaving.delete(instance);
@@ -103,7 +105,7 @@ export class InstancePool {
       return;
     }
     this.#putBack(instance);
-    this.#limits?.limiter.giveBack(this.#limits.executorOf(instance), true);
+    if (this.#limits !== undefined) this.#limits.limiter.release(this.#limits.executorOf(instance), askAgain);
   }
 
   #takeLeastLoaded(): ModelInstance | undefined {

@@ -70,6 +70,23 @@ export class RateLimiter {
     return this.#grant(member);
   }
 
+  /**
+   * Its execution is over: returns its resources. `askAgain` lets its model ask for the next execution before anybody
+   * gets them; else models that share a resource would alternate, whatever their priorities. Source: core,
+   * rate_limiter.cc, `OnRelease` stages the next request and then allocates.
+   */
+  release(executor: Executor, askAgain: () => void): void {
+    const isOutermost = !this.#isGranting;
+    this.#isGranting = true;
+    try {
+      this.giveBack(executor, true);
+      askAgain();
+    } finally {
+      if (isOutermost) this.#isGranting = false;
+    }
+    this.#grant(undefined);
+  }
+
   /** Returns its resources, or withdraws its request. `hasExecuted` false: the grant was not used. */
   giveBack(executor: Executor, hasExecuted: boolean): void {
     const member = this.#members.get(executor); // an executor whose model was removed has already returned its resources

@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { createTestRepository, identityConfig, type TestRepository } from "../../../../tests/fakes/model-repository.ts";
 import { collect, fakeRequest, int32 } from "../../../../tests/fakes/requests.ts";
-import type { Backend } from "../../backend/backend.ts";
+import type { Backend, Batch, ModelInstance } from "../../backend/backend.ts";
 import { RateLimiter } from "../../scheduler/rate-limiter.ts";
 import { type ExplicitLimit, ResourceLimits } from "../../scheduler/resource-limits.ts";
 
@@ -65,6 +65,71 @@ function ask({ registry }: TestRepository, model: string, id = 0n, signal?: Abor
 }
 
 const ONE = '{ name: "R" global: true count: 1 }';
+
+/** Notes which model executes; model `hold` until it is let go, the others at once or after a turn of the event loop. */
+function orderBackend(isSynchronous: boolean): Backend & { readonly order: string[]; letGo(): void } {
+  const order: string[] = [];
+  let letGo = (): void => undefined;
+  const held = new Promise<void>((resolve) => {
+    letGo = resolve;
+  });
+  const runOf = (model: string): ModelInstance["execute"] => {
+    const answer = ({ requests }: Batch): undefined => {
+      order.push(model);
+      for (const request of requests) request.respond({ outputs: [], final: true });
+    };
+    if (model === "hold") return (batch) => held.then(() => answer(batch));
+    return (batch) => (isSynchronous ? answer(batch) : Promise.resolve().then(() => answer(batch)));
+  };
+  return {
+    name: "counting",
+    order,
+    letGo: () => letGo(),
+    load: async ({ name: model }) => ({
+      createInstance: async ({ name }) => ({
+        name,
+        execute: runOf(model),
+        isReady: () => true,
+        close: async () => undefined,
+      }),
+      close: async () => undefined,
+    }),
+    close: async () => undefined,
+  };
+}
+
+const weighted = (priority: number): string =>
+  identityConfig(
+    `instance_group [ { kind: KIND_CPU rate_limiter { resources [ ${ONE} ] priority: ${priority} } } ]`,
+  ).replace("identity", "counting");
+
+/** Priorities of two models, and how often each executes among the first so many, both having requests all the time. */
+const SHARES: readonly (readonly [number, number, number, number, number])[] = [
+  [1, 2, 30, 20, 10],
+  [1, 3, 40, 30, 10],
+  [2, 3, 50, 30, 20],
+  [5, 5, 20, 10, 10],
+  [0, 4, 50, 40, 10],
+];
+for (const [first, second, total, ofFirst, ofSecond] of SHARES) {
+  for (const isSynchronous of [true, false]) {
+    const how = isSynchronous ? "at once" : "later";
+    test(`models of priorities ${first} and ${second} that answer ${how} share a resource ${ofFirst} to ${ofSecond}`, async () => {
+      const backend = orderBackend(isSynchronous);
+      await using repository = create({ hold: weighted(1), a: weighted(first), b: weighted(second) }, backend);
+      await repository.manager.loadAtStart(undefined);
+      const holding = ask(repository, "hold");
+      const asked = Array.from({ length: total }, () => [ask(repository, "a"), ask(repository, "b")]);
+      backend.letGo();
+      await Promise.all([holding, ...asked.flat()]);
+      const order = backend.order.slice(1, total + 1);
+      assert.deepEqual(
+        ["a", "b"].map((model) => order.filter((one) => one === model).length),
+        [ofFirst, ofSecond],
+      );
+    });
+  }
+}
 
 test("instances of two models and of a sequence batcher take turns for a resource that they share", async () => {
   const backend = countingBackend();

@@ -199,14 +199,19 @@ export class BatchScheduler implements Scheduler {
     if (instance === undefined) throw new Error("a batch was formed without a free instance");
     const { statistics, log } = this.#options;
     const running = execute({ instance, requests, statistics, decoupled: this.#decoupled, log, clock: this.#clock });
-    if (running === undefined) this.#pool.release(instance);
+    if (running === undefined) this.#pool.release(instance, this.#askAgain);
     else void running.then(() => this.#free(instance));
   }
 
   #free(instance: ModelInstance): void {
-    this.#pool.release(instance);
+    this.#pool.release(instance, this.#askAgain);
     this.#pump();
   }
+
+  /** Under limited resources: the next batch asks for its instance before other models get what is free. */
+  readonly #askAgain = (): void => {
+    if (this.#queue.length > 0) this.#pool.admit();
+  };
 
   #ended(): void {
     this.#order?.ended();

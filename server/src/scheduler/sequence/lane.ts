@@ -122,7 +122,7 @@ export class SequenceLane {
     const instance = this.#pool.acquire();
     if (instance === undefined) throw new Error("a batch was formed without a free instance");
     const running = execute({ instance, requests: this.#requests(rows), statistics, decoupled, log, clock });
-    if (running === undefined) this.#pool.release(instance);
+    if (running === undefined) this.#pool.release(instance, this.#askAgain);
     else this.#running = running.then(() => this.#free(instance));
     return true;
   }
@@ -137,9 +137,13 @@ export class SequenceLane {
 
   #free(instance: ModelInstance): void {
     this.#running = undefined;
-    this.#pool.release(instance);
+    this.#pool.release(instance, this.#askAgain);
     this.#pump();
   }
+
+  readonly #askAgain = (): void => {
+    if (this.#options.strategy.hasOffers) this.#pool.admit();
+  };
 
   #requests(rows: readonly (ClientSequence | undefined)[]): readonly ExecutableRequest[] {
     const real = rows.map((sequence) => (sequence === undefined ? undefined : this.#take(sequence)));
