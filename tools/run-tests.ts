@@ -2,7 +2,7 @@
  * Runs the test files given, or every one of the workspace, under node's test runner with TypeScript sources. Unit tests share
  * processes (test-processes.ts); `--alone` gives each file its own. The end names the files that failed and those that took longest;
  * the seconds of a whole run are in .cache/test-seconds.json. `--cpu` shows the CPU seconds of each process with all that it starts,
- * which other work on the machine hardly changes.
+ * which other work on the machine hardly changes. `--long` takes the files that have more to do in `npm run test:long`.
  */
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { availableParallelism, tmpdir } from "node:os";
@@ -31,7 +31,7 @@ const ROOTS = [
   "tests",
 ];
 /** A process that hangs fails, and does not take the whole run with it. */
-const DEFAULT_TIMEOUT_SECONDS = "300";
+const DEFAULT_TIMEOUT_SECONDS = "900";
 /** Files wait now and then, for packages or for what must not happen: one more than there are processors, and not many. */
 const NUM_TOGETHER: number = Math.min(availableParallelism() + 1, 4);
 /** Unit tests that share a process, at most. */
@@ -44,6 +44,10 @@ function testFiles(): string[] {
     .flatMap((root) => readdirSync(root, { recursive: true, encoding: "utf8" }).map((path) => `${root}/${path}`))
     .filter((path) => path.endsWith(".test.ts") && !path.includes("node_modules"))
     .sort();
+}
+
+function isLong(path: string): boolean {
+  return /\b(testSize|longTestsReason)\b/.test(readFileSync(path, "utf8"));
 }
 
 /** The file that node's runner starts for a process: the test file itself, or one that imports several. */
@@ -65,11 +69,13 @@ const { values: flags, positionals: given } = parseArgs({
   options: {
     alone: { type: "boolean", default: false },
     cpu: { type: "boolean", default: false },
+    /** Only files that do more with NEREID_TEST_LONG. */
+    long: { type: "boolean", default: false },
     /** For each process. */
     "timeout-seconds": { type: "string", default: DEFAULT_TIMEOUT_SECONDS },
   },
 });
-const files = given.length > 0 ? given : testFiles();
+const files = given.length > 0 ? given : flags.long ? testFiles().filter(isLong) : testFiles();
 if (files.length === 0) throw new Error("no test files found: the runner itself is broken");
 const read = files.map((path) => ({ path: relative(".", resolve(path)), source: readFileSync(path, "utf8") }));
 const processes = planTestProcesses(read, flags.alone ? 1 : MAX_FILES);

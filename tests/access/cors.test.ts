@@ -110,7 +110,7 @@ test("no page reads the metrics unless that is asked for", async () => {
   }
 });
 
-test("any origin, metrics asked for, and off by default", { timeout: 60_000 }, async () => {
+test("any origin, metrics asked for, and off by default", { timeout: 600_000 }, async () => {
   const [open, plain] = await Promise.all([
     startServerProcess({ repositories: [scripted.path], flags: ["--cors-origins=*", "--cors-metrics=true"] }),
     startServerProcess({ repositories: [scripted.path] }),

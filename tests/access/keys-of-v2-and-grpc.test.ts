@@ -227,7 +227,7 @@ async function linesOf(key: string, atLeast: number) {
   }
 }
 
-test("tokens of the engine below an ensemble are in the ledger, by every route", { timeout: 30_000 }, async () => {
+test("tokens of the engine below an ensemble are in the ledger, by every route", { timeout: 600_000 }, async () => {
   assert.equal((await generate("counted", 5)).status, 200);
   assert.equal((await generate("counted", 5, "generate_stream")).status, 200);
   const { code } = await grpc.call(STREAM_INFER, bearer("counted"), [inferRequest(5)]);
@@ -254,7 +254,7 @@ test("tokens of the engine below an ensemble are in the ledger, by every route",
 });
 
 test("a budget that is spent ends the key, and a client that leaves pays for what it got", {
-  timeout: 30_000,
+  timeout: 600_000,
 }, async () => {
   const leaving = new AbortController();
   const body = JSON.stringify({ text_input: "The sea", max_tokens: 30, stream: true });

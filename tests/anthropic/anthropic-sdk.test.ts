@@ -255,7 +255,7 @@ test("a last message of the assistant goes on", async () => {
   assert.deepEqual(answer.content, [{ type: "text", text: "three" }]);
 });
 
-test("output_config.format makes the answer JSON", { timeout: 60_000 }, async () => {
+test("output_config.format makes the answer JSON", { timeout: 600_000 }, async () => {
   const schema = { type: "object", properties: { a: { enum: [1, 2] } }, required: ["a"], additionalProperties: false };
   const answer = await client.messages.create({
     model: LLM,

@@ -34,7 +34,7 @@ after(async () => {
 });
 
 for (const [script, what] of SCRIPTS) {
-  test(what, { skip: venv.reason ?? false, timeout: 180_000 }, async (t) => {
+  test(what, { skip: venv.reason ?? false, timeout: 600_000 }, async (t) => {
     await reportChecks(t, script, await runClientScript(venv.python ?? "", script, server), server);
   });
 }

@@ -72,13 +72,13 @@ after(async () => {
 
 suite("clients", { concurrency: 2 }, () => {
   for (const [script, what] of PYTHON) {
-    test(what, { skip: venv.reason ?? false, timeout: 180_000 }, async (t) => {
+    test(what, { skip: venv.reason ?? false, timeout: 600_000 }, async (t) => {
       const result = await runClientScript(venv.python ?? "", script, server);
       await reportChecks(t, script, result, server);
     });
   }
   for (const [script, what] of JAVASCRIPT) {
-    test(what, { skip: packages.reason ?? false, timeout: 180_000 }, async (t) => {
+    test(what, { skip: packages.reason ?? false, timeout: 600_000 }, async (t) => {
       // Modules are looked up from where a script lies.
       const folder = join(packages.folder ?? "", "checks");
       await cp(join(HERE, "javascript"), folder, { recursive: true });

@@ -43,7 +43,7 @@ const MOST = 0.75;
 
 const envoy = await findEnvoy();
 
-describe("Envoy's weighting by load", { skip: envoy.reason ?? false, timeout: 120_000 }, () => {
+describe("Envoy's weighting by load", { skip: envoy.reason ?? false, timeout: 600_000 }, () => {
   let repository: ModelRepository;
   let servers: readonly ServerProcess[] = [];
   let proxy: EnvoyProcess;

@@ -18,7 +18,7 @@ const ASKED = [
   ...["--output-tokens-mean", String(NUM_TOKENS), "--measurement-interval", "2000", "--tokenizer", LANGUAGE_MODEL],
 ];
 
-describe("genai-perf", { skip: tool.reason ?? false, timeout: 150_000 }, () => {
+describe("genai-perf", { skip: tool.reason ?? false, timeout: 600_000 }, () => {
   let repository: ModelRepository;
   let server: ServerProcess;
   const folder = mkdtempSync(join(tmpdir(), "nereid-genai-"));

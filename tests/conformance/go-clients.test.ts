@@ -20,7 +20,7 @@ const probe = goTool({
 });
 const SIXTEEN = Array.from({ length: 16 }, (_, i) => i);
 
-describe("clients on gRPC for Go", { timeout: 120_000 }, () => {
+describe("clients on gRPC for Go", { timeout: 600_000 }, () => {
   let server: ServerProcess;
   before(async () => {
     const flags = ["--model-control-mode=explicit", "--load-model=simple"];
@@ -83,7 +83,7 @@ async function probeEnd(port: number, ...flags: readonly string[]): Promise<{ co
   }
 }
 
-describe("grpc_health_probe", { skip: probe.reason ?? false, timeout: 60_000 }, () => {
+describe("grpc_health_probe", { skip: probe.reason ?? false, timeout: 600_000 }, () => {
   const folder = mkdtempSync(join(tmpdir(), "nereid-probe-"));
   const [cert, key] = [join(folder, "cert.pem"), join(folder, "key.pem")];
   writeFileSync(cert, TEST_CERT);

@@ -22,7 +22,7 @@ const WAYS: readonly (readonly [name: string, flags: (server: ServerProcess) => 
   ["shared memory over gRPC", ({ grpc }) => `-i grpc -u 127.0.0.1:${grpc} --shared-memory system`],
 ];
 
-describe("perf_analyzer", { skip: tool.reason ?? false, timeout: 120_000 }, () => {
+describe("perf_analyzer", { skip: tool.reason ?? false, timeout: 600_000 }, () => {
   let server: ServerProcess;
   before(async () => {
     const flags = ["--model-control-mode=explicit", "--load-model=simple", "--allow-client-shm=true"];

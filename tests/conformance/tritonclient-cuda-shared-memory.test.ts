@@ -23,7 +23,7 @@ test(
   "tritonclient: cuda_shared_memory.py finds what it expects",
   {
     skip: clientVenv.reason ?? (hasCompiler ? false : "needs a C compiler"),
-    timeout: 120_000,
+    timeout: 600_000,
   },
   (t) => withServer(t, (server) => runChecks(t, "cuda_shared_memory.py", server, ["fake"])),
 );
@@ -63,7 +63,7 @@ test(
   "wrong bodies are refused, and nothing is registered",
   {
     skip: hasCompiler ? false : "needs a C compiler",
-    timeout: 60_000,
+    timeout: 600_000,
   },
   (t) =>
     withServer(t, async ({ baseUrl }) => {

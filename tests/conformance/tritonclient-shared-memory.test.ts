@@ -26,7 +26,7 @@ function identity(dims: string): string {
 
 test("tritonclient: shared_memory.py finds what it expects", {
   skip: clientVenv.reason ?? false,
-  timeout: 120_000,
+  timeout: 600_000,
 }, async (t) => {
   const copies = [`${EXAMPLES}/simple`, `${GOLDEN_MODELS}/id_bytes`, `${GOLDEN_MODELS}/py_echo`];
   await using repository = await createModelRepository({ copies, files: FILES });

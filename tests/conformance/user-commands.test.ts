@@ -30,7 +30,7 @@ interface Recorded {
 
 const recorded = JSON.parse(readFileSync(GOLDEN_TEXT, "utf8")) as readonly Recorded[];
 
-describe("commands of users", { skip, timeout: 120_000 }, () => {
+describe("commands of users", { skip, timeout: 600_000 }, () => {
   let server: ServerProcess;
   before(async () => {
     const flags = [...SIMPLE_AND_PIPELINE, "--load-model=tensorrt_llm_bls"];

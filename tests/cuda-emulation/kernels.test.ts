@@ -2,13 +2,17 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { allCudaChecks } from "../../server/kernels/cuda-checks.ts";
 import { recordLaunches } from "../../server/kernels/testing/record-launches.test-support.ts";
+import { longTestsReason } from "../support/long-tests.ts";
 import { hostCompiler } from "./compile-emulation.ts";
 import { EmulatedDevice } from "./emulated-device.ts";
-import { selectChecks } from "./select-checks.ts";
+import { isFormat, selectChecks } from "./select-checks.ts";
 
 // Without the letter: WGMMA is not there, and the kernels in its place are shown.
 const ARCH = "sm_90";
-/** All checks, on every architecture and with other seeds: `npm run soak -- kernels`. */
+/**
+ * Every kernel in every number format. `npm run test:long` shows every value of every define, and all checks on every architecture and with other
+ * seeds run by `npm run soak -- kernels`.
+ */
 const SEED = 1;
 
 const compiler = hostCompiler();
@@ -21,7 +25,7 @@ const recorded = await Promise.all(
     shows: check.shows,
   })),
 );
-const selected = new Set(selectChecks(recorded, SEED));
+const selected = new Set(selectChecks(recorded, SEED, longTestsReason === undefined ? undefined : isFormat));
 const device = new EmulatedDevice({ compiler, arch: ARCH, seed: SEED });
 
 for (const { name, maxError, run } of checks.filter((check) => selected.has(check.name))) {

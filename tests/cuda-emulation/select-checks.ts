@@ -17,13 +17,22 @@ interface Candidate {
   readonly work: number;
 }
 
-/** Names of checks; another seed may give others of about the same work. */
-export function selectChecks(checks: readonly CheckLaunches[], seed: number): readonly string[] {
+/** Defines that name a number format: a kernel's sums are another program in each. */
+export function isFormat(define: string): boolean {
+  return /^(ELEM|QUANTIZE|KV|WEIGHT|X|OUT)_/.test(define);
+}
+
+/** Names of checks; another seed may give others of about the same work. `shows`: the defines that count, all by default. */
+export function selectChecks(
+  checks: readonly CheckLaunches[],
+  seed: number,
+  shows: (define: string) => boolean = () => true,
+): readonly string[] {
   const random = createRandom(seed);
   const candidates = checks
     .map((check) => ({
       name: check.name,
-      variants: variantsOf(check),
+      variants: variantsOf(check, shows),
       work: workOf(check.launches) * (1 + random.next()),
     }))
     .sort((a, b) => a.work - b.work);
@@ -38,12 +47,14 @@ export function selectChecks(checks: readonly CheckLaunches[], seed: number): re
 }
 
 /** A kernel by its name, each define that it is compiled with, and what else the check shows of it. */
-function variantsOf({ launches, shows = [] }: CheckLaunches): ReadonlySet<string> {
+function variantsOf({ launches, shows = [] }: CheckLaunches, counts: (define: string) => boolean): ReadonlySet<string> {
   const variants = new Set<string>();
   for (const { spec } of launches) {
     variants.add(spec.name);
     for (const what of shows) variants.add(`${spec.name} ${what}`);
-    for (const [name, value] of Object.entries(spec.defines)) variants.add(`${spec.name} ${name}=${value}`);
+    for (const [name, value] of Object.entries(spec.defines)) {
+      if (counts(name)) variants.add(`${spec.name} ${name}=${value}`);
+    }
   }
   return variants;
 }

@@ -13,6 +13,7 @@ import type { DecoderCudaRunner } from "../../server/src/engine/cuda/cuda-runner
 import { warmUp } from "../../server/src/engine/cuda/warm-up.ts";
 import { WarmUpStore } from "../../server/src/engine/cuda/warm-up-store.ts";
 import { engineOf, generateTokens, greedyRequest } from "../../server/src/engine/testing/generation.ts";
+import { testSize } from "../support/long-tests.ts";
 import { hostCompiler } from "./compile-emulation.ts";
 import { EmulatedGpu } from "./emulated-gpu.ts";
 import { openEmulated } from "./open-emulated.ts";
@@ -21,6 +22,7 @@ const MODEL = fileURLToPath(new URL("../parity/models/llama-3.2/", import.meta.u
 const SIZES = { blockSize: 16, numBlocks: 40, maxTokens: 32, maxSequences: 4 };
 const BATCHES = { maxSequences: SIZES.maxSequences, maxBatchTokens: SIZES.maxTokens };
 const SECONDS = 1000;
+const BROKEN = '{"gemms":[{"shape":1}],"steps":[2]}';
 
 const compiler = hostCompiler();
 const skip = compiler.reason ?? false;
@@ -67,7 +69,7 @@ function shapesOf({ runner }: Warm): readonly string[] {
 }
 
 /** Prompts of every length up to the bound of a step, alone and beside others; longer ones in parts. */
-const REQUESTS = [1, 2, 3, 7, 9, 17, 25, 31, 40].map((length) =>
+const REQUESTS = [1, 2, 9, 31, 40].map((length) =>
   greedyRequest(
     Array.from({ length }, (_, i) => 3 + ((i * 7 + length) % 200)),
     6,
@@ -107,7 +109,7 @@ test("the next start of a model takes the algorithms from the cache, and a broke
   assert.deepEqual(shapesOf(second), shapes);
   await second.runner.close();
   const [name = ""] = await readdir(home);
-  for (const text of ["", "{}", '{"gemms":[{"shape":1}],"steps":[2]}', "null"]) {
+  for (const text of testSize(1, 2) === 1 ? [BROKEN] : ["", "{}", BROKEN, "null"]) {
     await writeFile(join(home, name), text);
     const third = await openWarm(new WarmUpStore({ folder: home }));
     assert.equal(counts(third).measured, measured);

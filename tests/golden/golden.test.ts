@@ -18,7 +18,7 @@ const RESULT_FILE = fileURLToPath(new URL("../../.cache/golden-result.json", imp
 /** More failures than this are no matter of chance, and each costs a start of the server. */
 const MAX_RETRIES = 10;
 const MAX_SHOWN = 40;
-const TIMEOUT_MS = 420_000;
+const TIMEOUT_MS = 850_000;
 const all: ProbeResult[] = [];
 
 after(async () => {

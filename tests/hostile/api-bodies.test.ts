@@ -3,9 +3,10 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { BODY_CASES } from "../support/api-bodies.ts";
 import { FuzzTarget, fuzzApis } from "../support/fuzz-apis.ts";
+import { testSize } from "../support/long-tests.ts";
 import { createRandom } from "../support/random.ts";
 
-const BODIES = 4000;
+const BODIES = testSize(1000, 4000);
 
 test("every route reads the body that the fuzzer breaks", async () => {
   const target = new FuzzTarget();

@@ -5,11 +5,14 @@ import { after, before, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { writeRawResults } from "../../bench/raw-results.ts";
 import { KeepAliveClient, type Reply } from "../support/hostile-http.ts";
+import { testSize } from "../support/long-tests.ts";
 import { EXAMPLES } from "../support/model-repository.ts";
 import { assertSound } from "../support/probe-server.ts";
 import { type ServerProcess, startServerProcess } from "../support/server-process.ts";
 
-const BODY_BYTES = 64 * 1024 * 1024;
+/** The limit of a body, 64 MiB, by `npm run test:long`. */
+const BODY_MIB = testSize(8, 64);
+const BODY_BYTES = BODY_MIB * 1024 * 1024;
 const POLL_MS = 10;
 const NUM_PARTS = 32;
 const SIMPLE = "/v2/models/simple/infer";
@@ -75,7 +78,7 @@ async function* inParts(body: Buffer, client: KeepAliveClient, counts: { numAnsw
 const measured: Record<string, { readonly answers: number; readonly largestGapMs: number; readonly totalMs: number }> =
   {};
 for (const [what, body] of bodies) {
-  test(`health is answered while 64 MiB of ${what} are read`, async () => {
+  test(`health is answered while ${BODY_MIB} MiB of ${what} are read`, async () => {
     using client = new KeepAliveClient(server.http, 2);
     using prober = new KeepAliveClient(server.http, 1);
     using between = new KeepAliveClient(server.http, 1);

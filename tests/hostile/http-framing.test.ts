@@ -9,7 +9,6 @@ import { type ServerProcess, startServerProcess } from "../support/server-proces
 
 const SIMPLE = "/v2/models/simple/infer";
 const MIB = 1024 * 1024;
-const GIB = 1024 * MIB;
 const CRLF = "\r\n";
 const LIVE = `GET /v2/health/live HTTP/1.1${CRLF}Host: x${CRLF}${CRLF}`;
 
@@ -32,13 +31,13 @@ function chunk(data: string): string {
 
 test("a body in chunks of one byte is read whole", async () => {
   const pieces = [post(["Transfer-Encoding: chunked"]), [...SIMPLE_REQUEST].map(chunk).join(""), `0${CRLF}${CRLF}`];
-  const { statuses } = await sendRaw(server.http, pieces);
+  const { statuses } = await sendRaw(server.http, pieces, 1);
   assert.deepEqual(statuses, [200]);
 });
 
 test("more than 65,536 chunks are refused with the reason", async () => {
   const pieces = [post(["Transfer-Encoding: chunked"]), chunk(" ").repeat(65_537), `0${CRLF}${CRLF}`];
-  const { statuses, text } = await sendRaw(server.http, pieces);
+  const { statuses, text } = await sendRaw(server.http, pieces, 1);
   assert.deepEqual(statuses, [400]);
   assert.match(text, /Chunked request body exceeds maximum of 65536 non-empty chunks/);
 });
@@ -107,7 +106,7 @@ const ANSWERED: readonly [what: string, request: string, statuses: readonly numb
 ];
 for (const [what, request, expected] of ANSWERED) {
   test(`${what} is answered with ${[...new Set(expected)].join(" and ")}`, async () => {
-    const { statuses } = await sendRaw(server.http, [request], 500);
+    const { statuses } = await sendRaw(server.http, [request], expected.length);
     assert.deepEqual(statuses, expected);
   });
 }
@@ -129,7 +128,7 @@ test("clients that never finish their request hold up nobody", async () => {
 });
 
 describe("compressed bodies that grow a thousandfold", () => {
-  /** 1 GiB of zeros, about 1 MB. */
+  /** 256 MiB of zeros, about 256 KB: four times the limit. */
   const bomb = (): Promise<Buffer> =>
     new Promise((resolve, reject) => {
       const gzip = createGzip();
@@ -138,7 +137,7 @@ describe("compressed bodies that grow a thousandfold", () => {
       gzip.on("error", reject);
       gzip.on("end", () => resolve(Buffer.concat(chunks)));
       const zeros = Buffer.alloc(MIB);
-      let left = GIB / MIB;
+      let left = 256;
       const feed = (): void => {
         while (left-- > 0) {
           if (gzip.write(zeros)) continue;
@@ -156,13 +155,13 @@ describe("compressed bodies that grow a thousandfold", () => {
     const headers = { "Content-Encoding": "gzip" };
     await client.send({ path: SIMPLE, body, headers });
     const bytesBefore = await residentBytes(server.pid);
-    const replies = await Promise.all(Array.from({ length: 16 }, () => client.send({ path: SIMPLE, body, headers })));
+    const replies = await Promise.all(Array.from({ length: 8 }, () => client.send({ path: SIMPLE, body, headers })));
     for (const { status, body: text } of replies) {
       assert.equal(status, 400);
       assert.match(text.toString(), /Decompressed data size exceeds the maximum allowed value of 67108864 bytes/);
     }
     const growth = (await residentBytes(server.pid)) - bytesBefore;
-    assert.ok(growth < 512 * MIB, `memory grew by ${growth} bytes`);
+    assert.ok(growth < 320 * MIB, `memory grew by ${growth} bytes`);
     await assertSound(server);
   });
 });

@@ -15,10 +15,11 @@ import {
   type TestBed,
 } from "../../server/src/protocol/grpc/test-peer.test-support.ts";
 import { HeaderEncoder } from "../../server/src/protocol/http2/header-encoder.ts";
+import { testSize } from "../support/long-tests.ts";
 import { createRandom, type Random } from "../support/random.ts";
 
 const SEED = 7541;
-const NUM_CONNECTIONS = 1500;
+const NUM_CONNECTIONS = testSize(300, 1500);
 const WIDTH = 25;
 const MAX_FRAMES = 30;
 const PREFACE = Buffer.from("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");

@@ -1,12 +1,13 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { killClients, openStream } from "../support/llm-clients.ts";
+import { testSize } from "../support/long-tests.ts";
 import { EXAMPLES } from "../support/model-repository.ts";
 import { assertSound, eventually, readMetric, residentBytes } from "../support/probe-server.ts";
 import { createRandom } from "../support/random.ts";
 import { type ServerProcess, startServerProcess } from "../support/server-process.ts";
 
-const NUM_CLIENTS = 200;
+const NUM_CLIENTS = testSize(60, 200);
 const MAX_GROWTH_BYTES = 64 * 1024 * 1024;
 
 let server: ServerProcess;

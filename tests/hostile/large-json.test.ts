@@ -2,13 +2,14 @@ import assert from "node:assert/strict";
 import process from "node:process";
 import { after, before, test } from "node:test";
 import { loadWithLargeJson } from "../support/large-json-load.ts";
+import { testSize } from "../support/long-tests.ts";
 import { createModelRepository, EXAMPLES, GOLDEN_MODELS, type ModelRepository } from "../support/model-repository.ts";
 import { assertSound, eventually, readMetric, residentBytes } from "../support/probe-server.ts";
 import { type ServerProcess, startServerProcess } from "../support/server-process.ts";
 
 /** For long runs by hand. */
 const SEED = Number(process.env.NEREID_SEED ?? 7);
-const NUM_ROUNDS = Number(process.env.NEREID_ROUNDS ?? 8);
+const NUM_ROUNDS = Number(process.env.NEREID_ROUNDS ?? testSize(3, 8));
 const NUM_CLIENTS = 16;
 /** The memory that is lent, the cache of responses, and what bodies and answers under way take beside them. */
 const MAX_RESIDENT_BYTES = 1200 * 1024 * 1024;

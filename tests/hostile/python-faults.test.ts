@@ -1,15 +1,16 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { pythonVenv } from "../python-venv.ts";
+import { testSize } from "../support/long-tests.ts";
 import { runPythonFaults } from "../support/python-faults.ts";
 import { createRandom } from "../support/random.ts";
 
-const NUM_POINTS = 30;
+const NUM_POINTS = testSize(8, 30);
 const venv = await pythonVenv(["numpy"]);
 
 test("a Python model that is killed and stopped at random points answers every request once", {
   skip: venv.reason,
-  timeout: 180_000,
+  timeout: 900_000,
 }, async () => {
   const { points, answered, failed } = await runPythonFaults(
     venv.python ?? "",

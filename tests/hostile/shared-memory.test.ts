@@ -3,14 +3,15 @@ import { readdirSync } from "node:fs";
 import { after, before, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { SharedMemoryObject } from "../fakes/shared-memory-object.ts";
+import { testSize } from "../support/long-tests.ts";
 import { createModelRepository, EXAMPLES, GOLDEN_MODELS, type ModelRepository } from "../support/model-repository.ts";
 import { assertSound, eventually, readMetric } from "../support/probe-server.ts";
 import { type ServerProcess, startServerProcess } from "../support/server-process.ts";
 
-const NUM_CYCLES = 1000;
-const NUM_CUT = 40;
+const NUM_CYCLES = testSize(200, 1000);
+const NUM_CUT = testSize(12, 40);
 /** Large enough for the model to run on another thread, and to run for a while. */
-const LARGE_ELEMENTS: number = 8 * 1024 * 1024;
+const LARGE_ELEMENTS: number = 4 * 1024 * 1024;
 const INT32_BYTES = 4;
 const SLOW = `
   backend: "identity"
@@ -66,7 +67,7 @@ function numDescriptors(): number {
   return readdirSync(`/proc/${server.pid}/fd`).length;
 }
 
-test("a thousand times registered, used and unregistered: nothing stays mapped or open", async () => {
+test("many times registered, used and unregistered: nothing stays mapped or open", async () => {
   using object = new SharedMemoryObject(Buffer.from(Int32Array.of(1, 2, 3, 4).buffer));
   const inputs = ["IN"].map((name) => ({
     name,
@@ -120,7 +121,7 @@ test("clients that leave while a model reads their region, and regions that go w
       () => "answered",
       () => "cut",
     );
-    await sleep(i);
+    await sleep((i * 40) / NUM_CUT);
     abort.abort();
     await unregister(region);
     await cut;

@@ -14,11 +14,11 @@ before(async () => {
 after(() => server.stop());
 
 const requests: readonly [what: string, rounds: number, outgoing: Outgoing][] = [
-  ["a small model", 3, { path: "/v2/models/simple/infer", body: SIMPLE_REQUEST }],
+  ["a small model", 2, { path: "/v2/models/simple/infer", body: SIMPLE_REQUEST }],
   [
     "the language model",
     1,
-    { path: "/v2/models/ensemble/generate", body: '{"text_input":"Once upon","max_tokens":4}' },
+    { path: "/v2/models/ensemble/generate", body: '{"text_input":"Once upon","max_tokens":2}' },
   ],
 ];
 for (const [what, rounds, outgoing] of requests) {

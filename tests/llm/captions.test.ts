@@ -136,7 +136,7 @@ for (const [way, decoupled, ask] of [
   ["HTTP infer", "False", overHttp],
   ["a gRPC stream", "True", overGrpc],
 ] as const) {
-  test(`images get the captions that the model was recorded with, over ${way}`, { timeout: 120_000 }, async () => {
+  test(`images get the captions that the model was recorded with, over ${way}`, { timeout: 600_000 }, async () => {
     await using repository = await createPipeline({
       tensorrt_llm: `decoupled_mode:${decoupled},exclude_input_in_output:True`,
     });

@@ -3,20 +3,23 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { expectIdle, expectSameBooks, readPage, runLoad } from "../support/llm-load.ts";
 import { createPipeline } from "../support/llm-pipeline.ts";
+import { testSize } from "../support/long-tests.ts";
 import { sumOf } from "../support/prometheus-text.ts";
 import { startServerProcess } from "../support/server-process.ts";
 
 const ENGINE =
   "max_beam_width:4,exclude_input_in_output:True,max_tokens_in_paged_kv_cache:1024,batch_scheduler_policy:max_utilization";
 
-test("a pipeline accounts for every one of 400 random requests of 32 clients and is idle afterwards", {
-  timeout: 240_000,
+const NUM_REQUESTS = testSize(120, 400);
+
+test("a pipeline accounts for every one of the random requests of 32 clients and is idle afterwards", {
+  timeout: 600_000,
 }, async () => {
   await using repository = await createPipeline({ tensorrt_llm: ENGINE });
   const server = await startServerProcess({ repositories: [repository.path] });
   try {
     const before = await readPage(server);
-    const books = await runLoad(server, { seed: 20_261_121, requests: 400, clients: 32 });
+    const books = await runLoad(server, { seed: 20_261_121, requests: NUM_REQUESTS, clients: 32 });
     const after = await expectIdle(server);
     expectSameBooks(books, before, after);
     assert.ok(

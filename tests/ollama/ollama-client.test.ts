@@ -178,7 +178,7 @@ test("thinking comes apart from the text, and not at all with think: false", asy
   assert.match(prompt.message.content, /thinking=True/);
 });
 
-test("format makes the answer JSON of the schema", { timeout: 60_000 }, async () => {
+test("format makes the answer JSON of the schema", { timeout: 600_000 }, async () => {
   const schema = { type: "object", properties: { a: { enum: [1, 2] } }, required: ["a"], additionalProperties: false };
   const answer = await client.chat({ model: LLM, messages: QUESTION, format: schema, options: { num_predict: 100 } });
   const value: unknown = JSON.parse(answer.message.content);

@@ -22,7 +22,7 @@ function clientOf(baseUrl: string, headers: Record<string, string> = {}): OpenAI
   return new OpenAI({ apiKey: "none", baseURL: `${baseUrl}/v1`, maxRetries: 0, defaultHeaders: headers });
 }
 
-test("--allow-openai=false leaves no route of it", { timeout: 60_000 }, async () => {
+test("--allow-openai=false leaves no route of it", { timeout: 600_000 }, async () => {
   await withServer(["--allow-openai=false"], async ({ baseUrl }) => {
     for (const path of ["/v1/models", "/tokenize", "/v1/chat/completions"]) {
       const { status } = await fetch(baseUrl + path);
@@ -31,7 +31,7 @@ test("--allow-openai=false leaves no route of it", { timeout: 60_000 }, async ()
   });
 });
 
-test("--openai-port serves the same API and nothing else", { timeout: 60_000 }, async () => {
+test("--openai-port serves the same API and nothing else", { timeout: 600_000 }, async () => {
   const port = await freePort();
   await withServer([`--openai-port=${port}`], async ({ baseUrl }) => {
     for (const url of [baseUrl, `http://127.0.0.1:${port}`]) {
@@ -43,14 +43,14 @@ test("--openai-port serves the same API and nothing else", { timeout: 60_000 }, 
   });
 });
 
-test("--one-port serves it beside gRPC", { timeout: 60_000 }, async () => {
+test("--one-port serves it beside gRPC", { timeout: 600_000 }, async () => {
   await withServer(["--one-port=true"], async ({ baseUrl }) => {
     const answer = await clientOf(baseUrl).chat.completions.create(ASK);
     assert.equal(answer.choices[0]?.message.content, "yes");
   });
 });
 
-test("a restricted API asks for its header", { timeout: 60_000 }, async () => {
+test("a restricted API asks for its header", { timeout: 600_000 }, async () => {
   const flags = ["--http-restricted-api=inference:secret=letmein"];
   await withServer(flags, async ({ baseUrl }) => {
     const locked = clientOf(baseUrl);

@@ -19,7 +19,7 @@ const skip = program === undefined ? "codex is not on the path: npm install --gl
 
 test("codex exec writes a file through a call, and ends with the model's answer", {
   skip,
-  timeout: 120_000,
+  timeout: 600_000,
 }, async () => {
   const folder = mkdtempSync(join(tmpdir(), "codex-"));
   await using scripted = await createScriptedModels();

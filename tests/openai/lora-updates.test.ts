@@ -147,7 +147,7 @@ test("names, models and restricted access are checked", async () => {
   }
 });
 
-test("without the flag there are no such routes", { timeout: 60_000 }, async () => {
+test("without the flag there are no such routes", { timeout: 600_000 }, async () => {
   await using other = await createModelRepository({});
   const plain = await startServerProcess({ repositories: [other.path] });
   try {

@@ -155,7 +155,7 @@ test("logit_bias forces and forbids tokens", async () => {
   assert.equal(forced.choices[0]?.message.content, " computer computer computer");
 });
 
-test("response_format makes the answer JSON", { timeout: 60_000 }, async () => {
+test("response_format makes the answer JSON", { timeout: 600_000 }, async () => {
   const schema = { type: "object", properties: { a: { enum: [1, 2] } }, required: ["a"], additionalProperties: false };
   const answer = await client.chat.completions.create({
     model: LLM,
@@ -252,7 +252,7 @@ test("a failure in the middle of a stream reaches the client", async () => {
   assert.match(error.message, /the script ends here/);
 });
 
-test("a client that leaves ends the generation", { timeout: 60_000 }, async () => {
+test("a client that leaves ends the generation", { timeout: 600_000 }, async () => {
   const stream = await client.chat.completions.create({ model: "slow", messages: QUESTION, stream: true });
   let count = 0;
   for await (const chunk of stream) if (chunk.choices[0]?.delta.content && ++count === 3) break;

@@ -9,7 +9,7 @@ import { createScriptedModels } from "./scripted-models.ts";
 const venv = await pythonVenv(["openai==3.54.0"]);
 const skip = venv.reason ?? clientVenv.reason ?? false;
 
-test("OpenAI's Python client", { skip, timeout: 180_000 }, async (t) => {
+test("OpenAI's Python client", { skip, timeout: 600_000 }, async (t) => {
   await using scripted = await createScriptedModels();
   const server = await startServerProcess({ repositories: [EXAMPLES, scripted.path] });
   try {

@@ -109,7 +109,7 @@ test("reasoning is split off, streamed or not", async () => {
   assert.deepEqual([reasoning, text.trim()], ["first this", "then that"]);
 });
 
-test("a call that is required is valid, from a model that knows nothing", { timeout: 120_000 }, async () => {
+test("a call that is required is valid, from a model that knows nothing", { timeout: 600_000 }, async () => {
   for (let seed = 0; seed < 8; seed++) {
     const answer = await client.chat.completions.create({
       model: "tensorrt_llm",

@@ -176,7 +176,7 @@ test("`nereid doctor` and `nereid types` work on the examples", () => {
   assert.ok(readdirSync(repository, { recursive: true, encoding: "utf8" }).some((file) => file.endsWith(".d.ts")));
 });
 
-test("`npx tritonserver` serves the examples to curl and ends cleanly on SIGTERM", { timeout: 120_000 }, async () => {
+test("`npx tritonserver` serves the examples to curl and ends cleanly on SIGTERM", { timeout: 600_000 }, async () => {
   const npx = await startServerProcess({
     repositories: [EXAMPLES],
     command: ["env", "-C", project, "npx", "tritonserver"],

@@ -49,7 +49,7 @@ function input(
 const FLOATS = [input("INPUT0", "FP32", [1, 2, 3, 4]), input("INPUT1", "FP32", [4, 3, 2, 1])];
 const SUMS = { OUTPUT0: [5, 5, 5, 5], OUTPUT1: [-3, -1, 1, 3] };
 
-describe("Python models written as published examples are", { skip: venv.reason, timeout: 120_000 }, () => {
+describe("Python models written as published examples are", { skip: venv.reason, timeout: 600_000 }, () => {
   let repository: ModelRepository;
   let server: ServerProcess;
 

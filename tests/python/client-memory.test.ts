@@ -108,7 +108,7 @@ async function held(name: string): Promise<{ answer: Promise<Response>; go: () =
   return { answer, go: () => writeFileSync(files.go, "") };
 }
 
-describe("an input of a Python model in a client's shared memory", { skip, timeout: 120_000 }, () => {
+describe("an input of a Python model in a client's shared memory", { skip, timeout: 600_000 }, () => {
   before(async () => {
     repository = await createModelRepository({
       files: {

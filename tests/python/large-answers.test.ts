@@ -25,7 +25,7 @@ class TritonPythonModel:
 
 test("large answers of Python models hold their own data while others are answered", {
   skip: clientVenv.reason,
-  timeout: 120_000,
+  timeout: 600_000,
 }, async () => {
   await using repository = await createModelRepository({
     files: { "identity/config.pbtxt": CONFIG, "identity/1/model.py": CODE },

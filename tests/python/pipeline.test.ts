@@ -40,7 +40,7 @@ async function answers(server: ServerProcess): Promise<string[]> {
 
 test("pipelines with Python pre- and postprocessing say what those without say", {
   skip: venv.reason,
-  timeout: 180_000,
+  timeout: 600_000,
 }, async () => {
   const more = { tensorrt_llm_bls: "tensorrt_llm_model_name:tensorrt_llm" };
   await using own = await createPipeline(more);

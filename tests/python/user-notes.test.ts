@@ -23,7 +23,7 @@ function missing(): string | false {
 
 test("models in Python and a client that users wrote run as they stand", {
   skip: missing(),
-  timeout: 180_000,
+  timeout: 600_000,
 }, async () => {
   assert.ok(notes !== undefined);
   await serveNotes(notes, { python, mistralFolder: LANGUAGE_MODEL, hasGpu: false }, async (server, folder) => {

@@ -20,7 +20,7 @@ import { blockWith, guideBlocks, guideLine, guidesReason, rewriteForShims, withP
 import { writeRandomModel } from "./random-model.ts";
 
 const TIMEOUT_MS = 120_000;
-const READY_TIMEOUT_MS = 60_000;
+const READY_TIMEOUT_MS = 240_000;
 const NEREID = fileURLToPath(new URL("../../server/bin/nereid.cjs", import.meta.url));
 const options = {
   timeout: TIMEOUT_MS,

@@ -14,7 +14,7 @@ import { fileURLToPath } from "node:url";
 import { freePorts } from "../support/server-process.ts";
 
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));
-const READY_TIMEOUT_MS = 60_000;
+const READY_TIMEOUT_MS = 240_000;
 const HOSTS = ["http", "grpc", "metrics"].map((name) => `--${name}-address=127.0.0.1`).join(" ");
 
 interface Block {

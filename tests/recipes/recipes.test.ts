@@ -14,7 +14,7 @@ import { type FAMILIES, writeRandomModel } from "./random-model.ts";
 import { writeRandomLlava, writeRandomQwen } from "./random-seeing.ts";
 import { openRecipe } from "./recipe-runner.ts";
 
-const TIMEOUT_MS = 240_000;
+const TIMEOUT_MS = 600_000;
 const skip = clientVenv.python === undefined ? clientVenv.reason : false;
 
 /** A hub that has one repository with a random model of the family. */

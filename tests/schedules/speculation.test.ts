@@ -11,6 +11,7 @@ import { DEFAULT_ENGINE_CONFIG } from "../../server/src/engine/engine-config.ts"
 import { LlmEngine } from "../../server/src/engine/llm-engine.ts";
 import { type GenerateRequest, NEUTRAL_REQUEST } from "../../server/src/engine/request/generate.ts";
 import { ModelDrafter } from "../../server/src/engine/speculation/model-drafter.ts";
+import { testSize } from "../support/long-tests.ts";
 import { collectReal, lend, type RealOutput } from "./real-model.ts";
 
 const FOLDER = fileURLToPath(new URL("../../examples/nereid-tiny/", import.meta.url));
@@ -18,7 +19,7 @@ const MODEL = { modelDir: `${FOLDER}language_model/`, blockSize: 16, numBlocks: 
 const RECORDED = JSON.parse(readFileSync(`${FOLDER}golden_text.json`, "utf8")) as readonly {
   readonly input_ids: readonly number[];
 }[];
-const SEEDS = 3;
+const SEEDS = testSize(1, 3);
 
 let target: DecoderCpuRunner;
 let draft: DecoderCpuRunner;

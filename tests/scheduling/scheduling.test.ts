@@ -1,8 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { testSize } from "../support/long-tests.ts";
 import { checkSchedules } from "./check-schedules.ts";
 
-const SCHEDULES = 3000;
+const SCHEDULES = testSize(600, 3000);
 
 test(`schedulers keep their promises to every request in ${SCHEDULES} random schedules`, async () => {
   const figures = await checkSchedules({ firstSeed: 1, count: SCHEDULES, deadlineMs: Number.POSITIVE_INFINITY });

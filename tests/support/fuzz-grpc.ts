@@ -11,7 +11,7 @@ import {
 } from "../../server/src/protocol/grpc/test-peer.test-support.ts";
 import type { Random } from "./random.ts";
 
-const CALL_TIMEOUT_MS = 30_000;
+const CALL_TIMEOUT_MS = 240_000;
 const SERVICE = MODEL_INFER.slice(0, MODEL_INFER.lastIndexOf("/") + 1);
 const SIXTEEN = int32Bytes(Array.from({ length: 16 }, (_, i) => i));
 /** A good request of the model `simple`. */

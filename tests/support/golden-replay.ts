@@ -20,7 +20,7 @@ const START = `${COMMAND} --model-repository={repository} --http-port={http} --g
 const PROBE_FILES = ["probes.jsonl", "grpc-probes.jsonl", "cli-probes.jsonl"];
 /** Three are used by a server, more by the command lines that occupy one. */
 const PORTS_PER_PROFILE = 20;
-const RUN_TIMEOUT_MS = 400_000;
+const RUN_TIMEOUT_MS = 800_000;
 /** The name that the replayer gives the command-line probes. */
 export const COMMAND_LINE = "cli";
 

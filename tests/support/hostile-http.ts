@@ -72,11 +72,19 @@ export interface RawOutcome {
   readonly isClosed: boolean;
 }
 
-/** Sends the pieces on a socket of their own, each in a packet, and reads until the server closes or nothing comes for `quietMs`. */
+/** How long a machine that is busy may take to answer. */
+const MAX_WAIT_MS = 120_000;
+/** An answer too many would come by then. */
+const QUIET_MS = 200;
+
+/**
+ * Sends the pieces on a socket of their own, each in a packet, and reads until the server closes the connection, or until
+ * `numAnswers` have come and nothing follows.
+ */
 export async function sendRaw(
   port: number,
   pieces: readonly (string | Uint8Array)[],
-  quietMs = 1500,
+  numAnswers = Number.POSITIVE_INFINITY,
 ): Promise<RawOutcome> {
   const socket = connect(port, HOST);
   socket.setNoDelay(true);
@@ -96,10 +104,11 @@ export async function sendRaw(
     await write(socket, piece);
     lastMs = performance.now();
   }
-  while (!isClosed && performance.now() - lastMs < quietMs) await sleep(5);
+  const statuses = (): number[] => [...text.matchAll(/HTTP\/1\.1 (\d{3}) /g)].map(([, status]) => Number(status));
+  const quietMs = (): number => (statuses().length < numAnswers ? MAX_WAIT_MS : QUIET_MS);
+  while (!isClosed && performance.now() - lastMs < quietMs()) await sleep(5);
   socket.destroy();
-  const statuses = [...text.matchAll(/HTTP\/1\.1 (\d{3}) /g)].map(([, status]) => Number(status));
-  return { text, statuses, isClosed };
+  return { text, statuses: statuses(), isClosed };
 }
 
 function write(socket: Socket, piece: string | Uint8Array): Promise<void> {

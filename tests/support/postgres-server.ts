@@ -15,7 +15,7 @@ import { freePortRange } from "./server-process.ts";
 const DEBIAN = "/usr/lib/postgresql";
 /** PostgreSQL refuses to run as root: tests that do hand it to nobody. */
 const NOBODY = 65_534;
-const START_LIMIT_MS = 30_000;
+const START_LIMIT_MS = 240_000;
 
 export type FoundPostgres = { readonly bin: string } | { readonly reason: string };
 

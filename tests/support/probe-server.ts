@@ -44,7 +44,7 @@ export async function readMetric({ metrics }: ServerProcess, family: string, ...
 export async function eventually<T>(
   read: () => Promise<T>,
   isRight: (value: T) => boolean,
-  withinMs = 20_000,
+  withinMs = 120_000,
 ): Promise<T> {
   const deadlineMs = performance.now() + withinMs;
   for (;;) {

@@ -11,7 +11,7 @@ import { type PythonVenv, pythonVenv } from "../python-venv.ts";
 import type { ServerProcess } from "./server-process.ts";
 
 const SCRIPTS = fileURLToPath(new URL("../conformance/python/", import.meta.url));
-const SCRIPT_TIMEOUT_MS = 120_000;
+const SCRIPT_TIMEOUT_MS = 600_000;
 const MAX_OUTPUT_BYTES = 16 * 1024 * 1024;
 
 /** The interpreter with the client library that users have. */

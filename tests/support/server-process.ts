@@ -15,8 +15,8 @@ const HOST = "127.0.0.1";
 /** The file behind the command `tritonserver`. */
 export const SERVER_BIN: string = fileURLToPath(new URL("../../server/bin/tritonserver.cjs", import.meta.url));
 const BUILT = fileURLToPath(new URL("../../server/dist/src/cli/serve.js", import.meta.url));
-const READY_TIMEOUT_MS = 60_000;
-const STOP_TIMEOUT_MS = 40_000;
+const READY_TIMEOUT_MS = 240_000;
+const STOP_TIMEOUT_MS = 120_000;
 const POLL_MS = 50;
 const MAX_PORT_TRIES = 1000;
 

@@ -6,7 +6,7 @@ import { EXAMPLES, SIMPLE_AND_PIPELINE } from "../support/model-repository.ts";
 import { startServerProcess } from "../support/server-process.ts";
 import { runRandomCalls } from "./random-calls.ts";
 
-test("calls of every format follow random schemas, from a model that knows nothing", { timeout: 300_000 }, async () => {
+test("calls of every format follow random schemas, from a model that knows nothing", { timeout: 600_000 }, async () => {
   const server = await startServerProcess({ repositories: [EXAMPLES], flags: SIMPLE_AND_PIPELINE });
   try {
     const numAnswers = TOOL_ROWS.length;

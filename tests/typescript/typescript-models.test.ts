@@ -200,7 +200,7 @@ test("a load takes the new code, and code that does not load leaves the old one 
   assert.deepEqual(await sum(), [101, 201, 301, 401]);
 });
 
-test("`nereid types` writes types that the models pass and a wrong one does not", { timeout: 120_000 }, async () => {
+test("`nereid types` writes types that the models pass and a wrong one does not", { timeout: 600_000 }, async () => {
   const types = await run(process.execPath, [join(ROOT, "server/bin/nereid.cjs"), "types", repository.path]);
   assert.equal(types.stdout.match(/^wrote /gm)?.length, 6);
   const again = await run(process.execPath, [join(ROOT, "server/bin/nereid.cjs"), "types", repository.path]);

@@ -12,7 +12,7 @@ const NUM_CAPTIONS = 60;
 
 test("`nereid index` writes documents into FerretDB beside vectors in memory, once, and look-ups answer with them", {
   skip: noFerret,
-  timeout: 120_000,
+  timeout: 600_000,
 }, async () => {
   using repository = createVisionRepository("memory:../../store");
   await using ferret = await startFerret(join(repository.folder, "ferret"));

@@ -41,7 +41,7 @@ const FILES = {
     ${parameter("gpt_model_path", LLAVA)} ${parameter("weight_type", "f32")} ${parameter("exclude_input_in_output", "true")}`,
 };
 
-test("visual tokens and answers of a LLaVA folder are those of transformers", { timeout: 120_000 }, async () => {
+test("visual tokens and answers of a LLaVA folder are those of transformers", { timeout: 600_000 }, async () => {
   const { pixels, tokens, prompts, ids }: Recorded = JSON.parse(await readFile(join(LLAVA, "expected.json"), "utf8"));
   await using repository = await createVisionRepository(LLAVA, FILES);
   const flags = ["--model-control-mode=explicit", "--load-model=vision_encoder", "--load-model=llm"];
@@ -70,7 +70,7 @@ test("visual tokens and answers of a LLaVA folder are those of transformers", { 
 });
 
 test("`nereid init-repo --pictures` serves the folder: images of a request enter one batch of the vision encoder", {
-  timeout: 120_000,
+  timeout: 600_000,
 }, async () => {
   const folder = await mkdtemp(join(tmpdir(), "nereid-llava-"));
   const model = join(folder, "model");

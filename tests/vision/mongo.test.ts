@@ -97,7 +97,7 @@ test("a server that goes away fails look-ups clearly, and is found again by itse
 
 test("vectors in memory are answered with their documents in FerretDB", {
   skip: noFerret,
-  timeout: 120_000,
+  timeout: 600_000,
 }, async () => {
   await using ferret = await startFerret(join(folder, "ferret"));
   const store = openStores("memory:ferret-vectors", ferret.url, { ...OPTIONS, timeoutMs: 5000 });

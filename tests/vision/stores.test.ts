@@ -59,7 +59,7 @@ function expectSame(got: readonly (readonly Hit[])[], expected: readonly (readon
   });
 }
 
-test("memory, PGlite and a PostgreSQL server give the same answers", { skip, timeout: 120_000 }, async () => {
+test("memory, PGlite and a PostgreSQL server give the same answers", { skip, timeout: 600_000 }, async () => {
   assert.ok("bin" in found);
   const folder = mkdtempSync(join(tmpdir(), "nereid-stores-"));
   await using server = await PostgresServer.create(found.bin);
@@ -95,7 +95,7 @@ async function numIndexScans(url: string): Promise<number> {
 
 test("an approximate index is used, and finds as many rows as are asked for and nearly all of the nearest", {
   skip,
-  timeout: 120_000,
+  timeout: 600_000,
 }, async () => {
   assert.ok("bin" in found);
   await using server = await PostgresServer.create(found.bin);
@@ -135,7 +135,7 @@ test("an approximate index is used, and finds as many rows as are asked for and 
 
 test("a PostgreSQL server that is killed under load fails look-ups clearly meanwhile, and is found again", {
   skip,
-  timeout: 120_000,
+  timeout: 600_000,
 }, async () => {
   assert.ok("bin" in found);
   await using server = await PostgresServer.create(found.bin);

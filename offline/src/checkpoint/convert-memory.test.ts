@@ -7,6 +7,7 @@ import process from "node:process";
 import { describe, test } from "node:test";
 import { promisify } from "node:util";
 import { measuredCommand } from "@nereid/server/cli/cli.test-support";
+import { longTestsReason } from "../../../tests/support/long-tests.ts";
 import { type SyntheticModel, syntheticBytes, writeSyntheticModel } from "./synthetic-model.test-support.ts";
 
 const PLAIN: SyntheticModel = { hidden: 1024, mlp: 4096, vocab: 32_000, layers: 9 };
@@ -30,10 +31,17 @@ const PATHS: readonly (readonly [what: string, model: SyntheticModel, flags: rea
   ["matrices that lie the other way round", { ...PLAIN, layers: 13, family: "gpt2" }, []],
 ];
 
+/** Splitting, packing and experts; the others by `npm run test:long`. */
+const SAMPLE: ReadonlySet<string> = new Set([
+  "float16 over four ranks, the embedding split",
+  "INT4 over two ranks",
+  "experts as INT8 over two ranks",
+]);
+
 /** The documented bound: 1.2 times the largest tensor and 200 MB. */
 describe("convertCheckpoint() needs little more memory than the largest tensor", { concurrency: 2 }, () => {
   for (const [what, model, flags] of PATHS) {
-    test(what, async (t) => {
+    test(what, { skip: (!SAMPLE.has(what) && longTestsReason) || false }, async (t) => {
       const directory = await mkdtemp(join(tmpdir(), "convert-memory-"));
       try {
         await writeSyntheticModel(directory, model);

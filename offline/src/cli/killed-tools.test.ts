@@ -12,7 +12,7 @@ import { hasModelFiles } from "@nereid/server/formats/hf/model-files";
 import { writeSyntheticModel } from "../checkpoint/synthetic-model.test-support.ts";
 
 /** Large enough that a tool is at it for a while. */
-const MODEL = { hidden: 512, mlp: 2048, vocab: 32_000, layers: 8 };
+const MODEL = { hidden: 512, mlp: 2048, vocab: 16_000, layers: 5 };
 const POLL_MS = 5;
 
 let folder = "";

@@ -53,12 +53,15 @@ const BLOCK_TYPES = ["q8_0", "q4_0", "q4_1", "q5_0", "q5_1", "q2_K", "q3_K", "q4
 function roundingBounds(x: Float32Array, weight: Float32Array, inputs: number, block: number): Float64Array {
   const outputs = weight.length / inputs;
   const bounds = new Float64Array((x.length / inputs) * outputs);
+  const largest = new Float32Array(x.length / block); // inputs are whole blocks
+  for (const [i, value] of x.entries()) {
+    const at = Math.floor(i / block);
+    largest[at] = Math.max(largest[at] ?? 0, Math.abs(value));
+  }
   for (const [i] of bounds.entries()) {
-    const row = x.subarray(Math.floor(i / outputs) * inputs, (Math.floor(i / outputs) + 1) * inputs);
+    const first = Math.floor(i / outputs) * inputs;
     for (let j = 0; j < inputs; j++) {
-      const start = j - (j % block);
-      const largest = row.subarray(start, start + block).reduce((most, value) => Math.max(most, Math.abs(value)), 0);
-      const off = largest / 254 + Math.abs(row[j] ?? 0) * 2 ** -10;
+      const off = (largest[Math.floor((first + j) / block)] ?? 0) / 254 + Math.abs(x[first + j] ?? 0) * 2 ** -10;
       bounds[i] = (bounds[i] ?? 0) + off * Math.abs(weight[(i % outputs) * inputs + j] ?? 0);
     }
   }

@@ -7,7 +7,7 @@ import { test } from "node:test";
 import { ChoosingRunner } from "../../../tests/fakes/choosing-runner.ts";
 import { HashGuides } from "../../../tests/fakes/hash-guides.ts";
 import { HashRunner, type HashRunnerOptions } from "../../../tests/fakes/hash-runner.ts";
-import { longTestsReason } from "../../../tests/support/long-tests.ts";
+import { testSize } from "../../../tests/support/long-tests.ts";
 import { DEFAULT_ENGINE_CONFIG, type EngineConfig } from "./engine-config.ts";
 import type { Retention } from "./kv/retention.ts";
 import { LlmEngine } from "./llm-engine.ts";
@@ -15,7 +15,7 @@ import { type GeneratedChunk, type GenerateRequest, NEUTRAL_REQUEST } from "./re
 import { uniformAt } from "./sample/random.ts";
 
 /** All of them by `npm run test:long`. */
-const RUNS_PER_SEED = longTestsReason === undefined ? 40 : 20;
+const RUNS_PER_SEED = testSize(8, 40);
 const FOR_EVER = Number.POSITIVE_INFINITY;
 
 type Draw = (below: number) => number;
@@ -143,15 +143,19 @@ async function checkRun(
   await alone.close();
 }
 
+const TOTALS = { preemptions: 0, onboarded: 0, accepted: 0 };
+
 for (const seed of [1, 2, 3]) {
   test(`random engines give each request what it gets alone, losing no block (seed ${seed})`, async () => {
     let draws = 0;
     const draw: Draw = (below) => Math.floor(uniformAt(seed, 11, draws++) * below);
-    const totals = { preemptions: 0, onboarded: 0, accepted: 0 };
-    for (let i = 0; i < RUNS_PER_SEED; i++) await checkRun(draw, totals);
-    for (const [what, count] of Object.entries(totals)) assert.ok(count > 0, what); // or the test would say little
+    for (let i = 0; i < RUNS_PER_SEED; i++) await checkRun(draw, TOTALS);
   });
 }
+
+test("the random engines met every shortage", () => {
+  for (const [what, count] of Object.entries(TOTALS)) assert.ok(count > 0, what);
+});
 
 /** Rules that need each token before the next is chosen. */
 const RULES: readonly Partial<GenerateRequest>[] = [
@@ -197,11 +201,13 @@ function drawAheadRequest(draw: Draw, index: number): GenerateRequest {
   };
 }
 
+const AHEAD_TOTALS = { preemptions: 0, ahead: 0, onboarded: 0, seen: 0, late: 0 };
+
 for (const seed of [4, 5, 6]) {
   test(`engines that plan a step while another runs give each request what it gets alone (seed ${seed})`, async () => {
     let draws = 0;
     const draw: Draw = (below) => Math.floor(uniformAt(seed, 13, draws++) * below);
-    const totals = { preemptions: 0, ahead: 0, onboarded: 0, seen: 0, late: 0 };
+    const totals = AHEAD_TOTALS;
     for (let i = 0; i < RUNS_PER_SEED; i++) {
       const options = drawRunner(draw);
       const config = { ...drawConfig(draw), speculation: DEFAULT_ENGINE_CONFIG.speculation };
@@ -238,6 +244,9 @@ for (const seed of [4, 5, 6]) {
       await engine.close();
       await alone.close();
     }
-    for (const [what, count] of Object.entries(totals)) assert.ok(count > 0, what);
   });
 }
+
+test("the engines that plan ahead met every shortage", () => {
+  for (const [what, count] of Object.entries(AHEAD_TOTALS)) assert.ok(count > 0, what);
+});

@@ -25,7 +25,7 @@ before(() => {
 });
 after(() => rmSync(root, { recursive: true, force: true }));
 
-test("nereid run NAME chats in a terminal", { timeout: 60_000 }, async () => {
+test("nereid run NAME chats in a terminal", { timeout: 600_000 }, async () => {
   const chat = new TerminalProgram(cliCommand(["run", TINY, "--temperature", "0", "--max_tokens", "8"]), env);
   const say = async (keys: string, next = PROMPT): Promise<string> => {
     chat.type(keys);

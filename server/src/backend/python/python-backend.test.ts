@@ -83,7 +83,7 @@ test("`createInstance()` says how to get numpy when the interpreter has none", o
   });
 });
 
-test("`createInstance()` says what to do when there is no interpreter", { timeout: 60_000 }, async () => {
+test("`createInstance()` says what to do when there is no interpreter", { timeout: 600_000 }, async () => {
   const source = await sourceOf("", { settings: new Map([["interpreter", "/no/such/python"]]) });
   const model = await createPythonBackend().load(source);
   await assert.rejects(model.createInstance({ name: "m", kind: "KIND_CPU", deviceId: 0 }), {

@@ -12,7 +12,7 @@ import { createPythonBackend } from "./python-backend.ts";
 const python = process.env.NEREID_TORCH_PYTHON ?? venv.python ?? "python3";
 const options = {
   skip: hasTorch() ? false : `${python} has no torch: name one that has it in NEREID_TORCH_PYTHON`,
-  timeout: 120_000,
+  timeout: 600_000,
 };
 const environment = { ...process.env, NEREID_PYTHON: python };
 const INSTANCE = { name: "m_0_0", kind: "KIND_CPU", deviceId: 0 } as const;

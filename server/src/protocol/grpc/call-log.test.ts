@@ -18,7 +18,7 @@ function linesOf({ log }: TestBed, part: string): string[] {
   return log.lines.filter((line) => line.includes(part));
 }
 
-test("each call is a line of the log at its start and at its end", { timeout: 10_000 }, async (t) => {
+test("each call is a line of the log at its start and at its end", { timeout: 600_000 }, async (t) => {
   const bed = await openTestBed();
   t.after(() => bed.close());
   await callUnary(bed.client, "ServerLive", {});
@@ -49,7 +49,7 @@ test("each call is a line of the log at its start and at its end", { timeout: 10
   ]);
 });
 
-test("each request of a stream is a line of the log", { timeout: 10_000 }, async (t) => {
+test("each request of a stream is a line of the log", { timeout: 600_000 }, async (t) => {
   const bed = await openTestBed();
   t.after(() => bed.close());
   const stream = bed.client.makeBidiStreamRequest(STREAM_INFER, identity, identity);

@@ -43,7 +43,7 @@ async function untilEnded(traces: readonly string[][], count: number): Promise<v
   while (traces.filter((notes) => notes.includes("end")).length < count) await sleep(5);
 }
 
-test("ModelInfer traces a request from its message to the end of the call", { timeout: 10_000 }, async (t) => {
+test("ModelInfer traces a request from its message to the end of the call", { timeout: 600_000 }, async (t) => {
   const bed = await openTestBed();
   t.after(() => bed.close());
   const parents: (string | undefined)[] = [];
@@ -57,7 +57,7 @@ test("ModelInfer traces a request from its message to the end of the call", { ti
   assert.notEqual(bed.server.seen[0]?.trace, undefined);
 });
 
-test("ModelInfer ends the trace of a request that fails", { timeout: 10_000 }, async (t) => {
+test("ModelInfer ends the trace of a request that fails", { timeout: 600_000 }, async (t) => {
   const bed = await openTestBed();
   t.after(() => bed.close());
   const traces = traceAll(bed);
@@ -66,7 +66,7 @@ test("ModelInfer ends the trace of a request that fails", { timeout: 10_000 }, a
   assert.deepEqual(traces, [["GRPC_WAITREAD_START", "GRPC_WAITREAD_END", "GRPC_SEND_END", "end"]]);
 });
 
-test("ModelStreamInfer traces each of its requests, and each answer of one", { timeout: 10_000 }, async (t) => {
+test("ModelStreamInfer traces each of its requests, and each answer of one", { timeout: 600_000 }, async (t) => {
   const bed = await openTestBed();
   t.after(() => bed.close());
   const traces = traceAll(bed);
