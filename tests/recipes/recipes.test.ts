@@ -1,12 +1,15 @@
 /** The pages of docs/recipes, run command by command on small random models under the names that stand there. */
 import assert from "node:assert/strict";
-import { copyFileSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { copyFileSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join, relative } from "node:path";
+import { dirname, join, relative } from "node:path";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
+import { fillTemplate } from "../../offline/src/template/fill-template.ts";
 import { FakeHub } from "../../server/src/hub/hub-server.test-support.ts";
 import { attribute, intField, model, node, ONNX_TYPE } from "../fakes/onnx-writer.ts";
+import { LLMAPI_CONFIG, llmApiYaml, VLLM_CONFIG } from "../support/engine-folders.ts";
+import { LANGUAGE_MODEL, RECIPE, templateOf } from "../support/llm-pipeline.ts";
 import { clientVenv } from "../support/python-checks.ts";
 import { openEndpoint } from "./one-endpoint.ts";
 import { writeRandomClip, writeRandomMiniLm } from "./random-encoder.ts";
@@ -73,6 +76,41 @@ test("docs/recipes/llama-awq.md works as it stands", { timeout: TIMEOUT_MS }, as
   const [answer = ""] = await recipe.run();
   const { model_name, text_output }: Record<string, unknown> = JSON.parse(answer);
   assert.deepEqual([model_name, typeof text_output], ["ensemble", "string"]);
+});
+
+/** A repository of each layout, as its users have them. */
+function writeForeignRepositories(folder: string, model: string): void {
+  const write = (path: string, text: string): void => {
+    mkdirSync(join(folder, dirname(path)), { recursive: true });
+    writeFileSync(join(folder, path), text);
+  };
+  for (const [name, recipe] of Object.entries(RECIPE)) {
+    const filled = fillTemplate(templateOf(name), recipe.replaceAll(LANGUAGE_MODEL, "/engines/tiny")).text;
+    mkdirSync(join(folder, "inflight_repo", name, "1"), { recursive: true });
+    write(`inflight_repo/${name}/config.pbtxt`, name === "postprocessing" ? templateOf(name) : filled);
+  }
+  write("llmapi_repo/tensorrt_llm/config.pbtxt", LLMAPI_CONFIG);
+  write("llmapi_repo/tensorrt_llm/1/model.py", "import tensorrt_llm\n");
+  write("llmapi_repo/tensorrt_llm/1/model.yaml", llmApiYaml(model, false));
+  write("vllm_repo/vllm_model/config.pbtxt", VLLM_CONFIG);
+  write("vllm_repo/vllm_model/1/model.json", JSON.stringify({ model, gpu_memory_utilization: 0.1 }));
+}
+
+test("docs/recipes/migration.md works as it stands", { timeout: TIMEOUT_MS }, async () => {
+  await using hub = await hubWith("org/tiny", "llama");
+  await using recipe = await openRecipe("migration", { env: { HF_ENDPOINT: hub.endpoint } });
+  writeForeignRepositories(recipe.folder, "org/tiny");
+  const answers = (await recipe.run()).map((text): Record<string, unknown> => JSON.parse(text));
+  assert.deepEqual(
+    answers.map(({ model_name, model }) => model_name ?? model),
+    ["ensemble", "tensorrt_llm", "tensorrt_llm", "tensorrt_llm", "vllm_model"],
+  );
+  const [pipeline, , metrics, chat, vllm] = answers;
+  assert.equal(typeof pipeline?.text_output, "string");
+  assert.ok(Number(metrics?.kv_cache_alloc_total_blocks) >= 1);
+  assert.match(JSON.stringify(chat?.choices), /"role":"assistant"/);
+  assert.match(String(vllm?.text_output), /^What is Triton Inference Server\?/);
+  assert.equal(hub.fetches("pytorch_model.bin").length, 0);
 });
 
 /** Stands in for the library on machines without it: the model's own code runs. */

@@ -5,6 +5,7 @@
 import type { InferRequest, ParameterValue } from "../core/infer-request.ts";
 import type { InferResponse } from "../core/infer-response.ts";
 import type { ModelConfig } from "../core/model-config.ts";
+import type { TextFolders } from "../core/model-server.ts";
 import type { ModelSignature } from "../core/model-signature.ts";
 import type { ServerError } from "../core/server-error.ts";
 import type { Tensor } from "../core/tensor.ts";
@@ -86,6 +87,8 @@ export interface ModelInstance {
 export interface BackendModel {
   /** Above 1: so many GPUs run an instance of kind KIND_GPU together. */
   readonly gpusPerInstance?: number;
+  /** Folders of a language model that its `parameters` do not name. */
+  readonly textFolders?: TextFolders;
   createInstance(spec: InstanceSpec): Promise<ModelInstance>;
   /** Frees what the instances shared; they are closed before. */
   close(): Promise<void>;
@@ -168,6 +171,8 @@ export interface Backend {
   readonly name: string;
   /** Devices that instances of kind KIND_GPU may run on; absent = none. */
   readonly gpus?: UsableGpus | undefined;
+  /** The backend that serves this model in place of the named one; undefined: this one does. */
+  delegate?(source: ModelSource): Promise<Backend | undefined>;
   /** Reads what the model declares, for auto-complete and validation. */
   describe?(source: ModelSource): Promise<ModelDescription | undefined>;
   /** @throws ServerError with the reason the load failed */

@@ -28,8 +28,9 @@ function packaged(packageName: OptionalPackage, module: string, exported: string
   };
 }
 
-/** Tritonserver's flags leave nothing over: what stands beside them is a name. */
+/** Tritonserver's flags leave nothing over: what stands beside them is a name. A file of arguments may hold the name. */
 function hasName(argv: readonly string[]): boolean {
+  if (argv.some((argument) => /^--(?:config|extra[-_]llm[-_]api[-_]options)(?:=|$)/.test(argument))) return true;
   return scanArguments(argv, FLAGS).positionals.length > 0;
 }
 

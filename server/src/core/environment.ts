@@ -5,6 +5,10 @@
 
 export const SERVER_ENVIRONMENT = {
   NEREID_PYTHON: { default: "python3", meaning: "Interpreter of Python models without an execution environment." },
+  LLM_CONFIG_PATH: {
+    default: "model.yaml",
+    meaning: "File of the arguments of llmapi models, in or relative to their version folders.",
+  },
   NEREID_ONNXRUNTIME_LIB: {
     default: "the installed package",
     meaning: "Path of the ONNX Runtime library. No other place is searched.",

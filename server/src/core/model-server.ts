@@ -24,8 +24,14 @@ export interface ModelMetadata {
   readonly outputs: readonly TensorMetadata[];
 }
 
+/** Absolute paths of a language model's files: folders, or GGUF files. */
+export interface TextFolders {
+  readonly weights: string;
+  readonly tokenizer: string;
+}
+
 /** Absolute paths. */
-export interface ModelFolders {
+export interface ModelFolders extends Partial<TextFolders> {
   readonly model: string;
   readonly version: string;
 }

@@ -1,5 +1,6 @@
 /** The backends of a server, each loaded with the first model that names it. Part of the composition root. */
-import type { Backend, UsableGpus } from "../backend/backend.ts";
+import process from "node:process";
+import type { Backend, ModelSource, UsableGpus } from "../backend/backend.ts";
 import { lazyBackend } from "../backend/lazy-backend.ts";
 import type { ModelControl } from "../backend/python/questions.ts";
 import { visibleGpus } from "../device/cuda/find-gpus.ts";
@@ -45,10 +46,22 @@ function onnxBackends(): Backend[] {
 }
 
 function pythonBackend(name: string, control: ModelControl): Backend {
-  return lazyBackend(name, async () => {
+  const open = async (): Promise<Backend> => {
     const { createPythonBackend } = await import("../backend/python/python-backend.ts");
     return createPythonBackend({ control, findGpus: allGpus, ...(name === "python" ? {} : { name }) });
-  });
+  };
+  return lazyBackend(name, open, ENGINE_FOLDER_BACKENDS.has(name) ? ownEngine : undefined);
+}
+
+const ENGINE_FOLDER_BACKENDS: ReadonlySet<string> = new Set(["python", "vllm"]);
+
+/** Folders for TensorRT-LLM's LLM API and for vLLM run on our engine, unless they ask for their own program. */
+async function ownEngine(source: ModelSource): Promise<Backend | undefined> {
+  const { engineFolderKind } = await import("../backend/text-llm/engine-folder.ts");
+  const kind = engineFolderKind(source, process.env);
+  if (kind === undefined) return undefined;
+  const { createTextLlmBackend } = await import("../backend/text-llm/text-llm-backend.ts");
+  return createTextLlmBackend(kind, { findGpus: usableGpus });
 }
 
 let seenGpus: UsableGpus | undefined;

@@ -37,9 +37,11 @@ export function candidateFolders(model: ServedModel, server: Server): CandidateF
   const weights = own.flatMap((each) => foldersOf(each, WEIGHT_KEYS));
   const plain = own.flatMap(({ folders }) => (folders === undefined ? [] : [folders.version, folders.model]));
   const tokenizers = all.flatMap((each) => foldersOf(each, ["tokenizer_dir"]));
+  const known = own.flatMap(({ folders }) => folders?.weights ?? []);
+  const knownTokenizers = own.flatMap(({ folders }) => folders?.tokenizer ?? []);
   return {
-    tokenizers: [...new Set([...tokenizers, ...weights, ...plain])],
-    weights: [...new Set([...weights, ...plain])],
+    tokenizers: [...new Set([...tokenizers, ...knownTokenizers, ...weights, ...known, ...plain])],
+    weights: [...new Set([...weights, ...known, ...plain])],
     hasOwnPrompt: called.some((each) => parameterText(each, "prompt_template") !== undefined),
   };
 }

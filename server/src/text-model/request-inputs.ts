@@ -73,6 +73,12 @@ export function addCommonInputs(list: InputList, request: TextRequest, facts: In
   if (facts.maxTokens !== undefined) list.offer("maxTokens", facts.maxTokens);
   if (facts.isStreaming) list.offer("stream", true);
   else list.offer("excludesInput", true);
+  if (request.cacheSalt !== "" && list.has("cacheSalt"))
+    list.requireText("cacheSalt", "cacheSalt", [request.cacheSalt]);
+  if (list.has("samplingJson")) {
+    list.requireText("samplingJson", "temperature", [JSON.stringify(samplingJson(request, facts))]);
+    return;
+  }
   if (request.minTokens > 0) list.require("minTokens", "minTokens", [request.minTokens]);
   if (request.ignoresEos) list.require("endId", "ignoresEos", [-1]);
   if (request.guide !== undefined) {
@@ -81,8 +87,6 @@ export function addCommonInputs(list: InputList, request: TextRequest, facts: In
   }
   if (request.adapter !== undefined) list.requireText("adapter", "adapter", [request.adapter]);
   if (request.adapterPath !== undefined) list.requireText("adapterPath", "adapter", [request.adapterPath]);
-  if (request.cacheSalt !== "" && list.has("cacheSalt"))
-    list.requireText("cacheSalt", "cacheSalt", [request.cacheSalt]);
   addSampling(list, request, facts);
 }
 
@@ -105,10 +109,6 @@ function isSamplingRole(role: InputRole): role is SamplingRole {
 
 /** Temperature 0 is greedy, which TensorRT-LLM calls a top-k of 1. Without top-k and top-p its default is greedy too. */
 function addSampling(list: InputList, request: TextRequest, facts: InputFacts): void {
-  if (list.has("samplingJson")) {
-    list.requireText("samplingJson", "temperature", [JSON.stringify(samplingJson(request, facts))]);
-    return;
-  }
   if (!facts.signature.samples) return;
   const sampling = effectiveSampling(request.sampling, facts.defaults);
   for (const role of SAMPLING_ROLES) {
@@ -134,6 +134,20 @@ export function effectiveSampling(wanted: Sampling, defaults: Sampling): Samplin
   return { ...rest, temperature, topP: pick("topP") ?? 1, topK, minP: pick("minP"), seed: wanted.seed };
 }
 
+/** Field of vLLM's StructuredOutputsParams by the kind of guide. Its backend for Triton takes JSON in a text. */
+function structuredOutputs({ type, text }: NonNullable<TextRequest["guide"]>): string {
+  const fields: Readonly<Record<typeof type, string>> = {
+    json: "json_object",
+    json_schema: "json",
+    regex: "regex",
+    ebnf_grammar: "grammar",
+    choice: "choice",
+    structural_tag: "structural_tag",
+  };
+  const value: unknown = type === "json" ? true : type === "choice" ? JSON.parse(text) : text;
+  return JSON.stringify({ [fields[type]]: value });
+}
+
 /** Names of vLLM's SamplingParams, which its backend for Triton takes as JSON. */
 function samplingJson(request: TextRequest, { maxTokens, defaults }: InputFacts): Readonly<Record<string, unknown>> {
   const { sampling } = request;
@@ -150,5 +164,7 @@ function samplingJson(request: TextRequest, { maxTokens, defaults }: InputFacts)
     min_tokens: request.minTokens === 0 ? undefined : request.minTokens,
     stop: request.stop.length === 0 ? undefined : request.stop,
     ignore_eos: request.ignoresEos || undefined,
+    structured_outputs: request.guide === undefined ? undefined : structuredOutputs(request.guide),
+    lora_name: request.adapter,
   };
 }

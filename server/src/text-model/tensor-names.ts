@@ -31,6 +31,9 @@ export type InputRole =
   | "adapterPath"
   | "cacheSalt"
   | "excludesInput"
+  | "wantsFinishReason"
+  | "wantsPromptCount"
+  | "wantsOutputCount"
   | "cacheStats"
   | "samplingJson"
   | "image";
@@ -63,7 +66,10 @@ export const INPUT_NAMES: Readonly<Record<InputRole, readonly string[]>> = {
   adapter: ["lora_name"],
   adapterPath: ["lora_path"],
   cacheSalt: ["cache_salt"],
-  excludesInput: ["exclude_input_in_output"],
+  excludesInput: ["exclude_input_in_output", "sampling_param_exclude_input_from_output"],
+  wantsFinishReason: ["return_finish_reason"],
+  wantsPromptCount: ["return_num_input_tokens"],
+  wantsOutputCount: ["return_num_output_tokens"],
   cacheStats: ["return_kv_cache_reuse_stats"],
   samplingJson: ["sampling_parameters"],
   image: ["image", "images", "IMAGE", "image_bytes", "IMAGES"],
@@ -101,6 +107,12 @@ export const OUTPUT_NAMES: Readonly<Record<OutputRole, readonly string[]>> = {
   numPromptTokens: ["num_input_tokens", "prompt_tokens"],
   numOutputTokens: ["num_output_tokens", "completion_tokens"],
 };
+
+/** A flag or a number may have the name of a list of texts: `stop` of TensorRT-LLM's models ends a request. */
+export const TEXT_ROLES: ReadonlySet<string> = new Set<InputRole>(["stop", "badWords", "samplingJson"]);
+
+/** The LLM API's streams hold the whole text so far; this input shows such a model. */
+export const ACCUMULATING_INPUT = "sampling_param_max_tokens";
 
 /** Inputs that take JSON text of the request as it came, for models that do their own templates. */
 export const JSON_INPUTS: readonly string[] = ["messages", "tools", "tool_choice", "response_format", "user"];

@@ -89,7 +89,9 @@ export class TextTensorGeneration extends ResponseGeneration {
     if (!this.#givesFacts) return;
     const int = (role: OutputRole): number | undefined =>
       firstInteger(outputOf(response, this.#parts.signature.outputs.get(role)));
-    this.#numTokens = int("numOutputTokens") ?? this.#numTokens;
+    const count = int("numOutputTokens");
+    if (count !== undefined)
+      this.#numTokens = count + (this.#parts.signature.countsNewTokens ? (this.#numTokens ?? 0) : 0);
     this.#numPromptTokens = int("numPromptTokens") ?? this.#numPromptTokens;
     const reason = outputOf(response, this.#parts.signature.outputs.get("finishReason"));
     if (reason?.datatype !== "BYTES") return;

@@ -64,7 +64,9 @@ export class TextModel {
   }
 
   get takesImages(): boolean {
-    return this.signature.inputs.has("image");
+    const { served, signature } = this;
+    // Our engine reads the folders of vLLM's models without their vision encoders.
+    return signature.inputs.has("image") && served.folders?.weights === undefined;
   }
 
   /** @throws FieldError when the model has no tokenizer, or the text is too long */
@@ -144,9 +146,14 @@ export class TextModel {
       numPromptTokens,
       limit,
       countsResponses: isStreaming && this.#isPipeline,
-      accumulates: isStreaming && /^(true|yes|1|t)$/i.test(parameterText(this.served, "accumulate_tokens") ?? ""),
+      accumulates: isStreaming && this.#accumulates,
     });
     return metered(generation, call, (numPromptTokens ?? 0) + (limit === UNBOUNDED_TOKENS ? 0 : limit));
+  }
+
+  get #accumulates(): boolean {
+    const written = parameterText(this.served, "accumulate_tokens") ?? "";
+    return this.signature.accumulates || /^(true|yes|1|t)$/i.test(written);
   }
 
   get #isPipeline(): boolean {
@@ -156,6 +163,7 @@ export class TextModel {
 
   #addTextInputs(list: InputList, request: TextRequest, promptText: string): void {
     if (list.has("text")) list.requireText("text", "prompt", [promptText]);
+    for (const role of FACT_ROLES) list.offer(role, true);
     for (const input of this.signature.jsonInputs) {
       const text = request.extras.get(input.name);
       if (text !== undefined) list.texts(input, [text]);
@@ -210,6 +218,8 @@ export class TextModel {
   }
 }
 
+/** Inputs that ask for the outputs below. */
+const FACT_ROLES = ["wantsFinishReason", "wantsPromptCount", "wantsOutputCount"] as const;
 const TEXT_OUTPUTS: readonly OutputRole[] = ["text", "finishReason", "numPromptTokens", "numOutputTokens"];
 
 function tokenOutputs({ logProbs, promptLogProbs }: TextRequest): OutputRole[] {

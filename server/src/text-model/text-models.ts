@@ -108,7 +108,7 @@ export class TextModels {
     const colonAt = name.lastIndexOf(":");
     const base = colonAt <= 0 ? exact : this.#byAnyName(name.slice(0, colonAt));
     const adapter = name.slice(colonAt + 1);
-    if (base instanceof ServerError || adapter === "" || !base.inputs.has("lora_name")) throw exact;
+    if (base instanceof ServerError || adapter === "" || !takesAdapters(base)) throw exact;
     const loaded = this.adapters.find(adapter);
     return { served: base, adapter: loaded?.base === base.name ? { adapterPath: loaded.path } : { adapter } };
   }
@@ -133,6 +133,11 @@ export class TextModels {
       return ServerError.from(error);
     }
   }
+}
+
+/** vLLM's models name the adapter in their sampling parameters. */
+function takesAdapters({ inputs }: ServedModel): boolean {
+  return inputs.has("lora_name") || inputs.has("sampling_parameters");
 }
 
 /** The parameter `served_model_name`: further names of a model, the one for lists first. */

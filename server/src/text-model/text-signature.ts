@@ -1,12 +1,14 @@
 /** Which tensors of a model carry text, and why a model is or is not one of text in and text out. Pure. */
 import type { ServedModel, TensorMetadata } from "../core/model-server.ts";
 import {
+  ACCUMULATING_INPUT,
   INPUT_NAMES,
   type InputRole,
   JSON_INPUTS,
   OUTPUT_NAMES,
   type OutputRole,
   SAMPLING_ROLES,
+  TEXT_ROLES,
 } from "./tensor-names.ts";
 
 type Tensors = Pick<ServedModel, "inputs" | "outputs" | "config">;
@@ -21,6 +23,10 @@ export interface TextSignature {
   /** The model takes at least one sampling option; one that takes none does not sample. */
   readonly samples: boolean;
   readonly isBatching: boolean;
+  /** Responses of a stream hold the whole text so far. */
+  readonly accumulates: boolean;
+  /** Counts of output tokens are those since the response before, as vLLM's are. */
+  readonly countsNewTokens: boolean;
 }
 
 /** The signature, or the reason why the model is none of text. */
@@ -39,6 +45,8 @@ export function textSignature(model: Tensors): TextSignature | { readonly reason
     jsonInputs,
     samples: inputs.has("samplingJson") || SAMPLING_ROLES.some((role) => inputs.has(role)),
     isBatching: model.config.max_batch_size > 0,
+    accumulates: model.inputs.has(ACCUMULATING_INPUT),
+    countsNewTokens: inputs.has("samplingJson"),
   };
 }
 
@@ -49,8 +57,8 @@ function rolesOf<Role extends string>(
   const found = new Map<Role, TensorMetadata>();
   let role: Role;
   for (role in names) {
-    const name = names[role].find((candidate) => tensors.has(candidate));
-    const tensor = name === undefined ? undefined : tensors.get(name);
+    const candidates = names[role].flatMap((name) => tensors.get(name) ?? []);
+    const tensor = TEXT_ROLES.has(role) ? candidates.find(({ datatype }) => datatype === "BYTES") : candidates[0];
     if (tensor !== undefined) found.set(role, tensor);
   }
   return found;

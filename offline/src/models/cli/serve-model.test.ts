@@ -24,6 +24,8 @@ let env: Record<string, string>;
 let child: ChildProcess;
 let text = "";
 let baseUrl = "";
+/** Flags of the command itself, not of the server. */
+let own: readonly string[] = [];
 
 before(async () => {
   root = mkdtempSync(join(tmpdir(), "nereid-serve-"));
@@ -33,7 +35,10 @@ before(async () => {
   const ports = await freePorts();
   baseUrl = `http://127.0.0.1:${ports.http}`;
   const flags = [`--http-port=${ports.http}`, "--grpc-port", String(ports.grpc), `--metrics-port=${ports.metrics}`];
-  const argv = ["serve", ...flags, NAME, "--max-batch-size", "4", "--http-address=127.0.0.1"];
+  const config = join(root, "options.yaml");
+  own = ["--max-batch-size=4", "--config", config];
+  writeFileSync(config, "cuda_graph_config: {}\nkv_cache_config: { enable_block_reuse: false }\nmax_seq_len: 900\n");
+  const argv = ["serve", ...flags, NAME, ...own, "--http-address=127.0.0.1"];
   child = spawn(process.execPath, cliCommand(argv), {
     env: { ...process.env, ...env },
     stdio: ["ignore", "pipe", "pipe"],
@@ -94,7 +99,7 @@ test("nereid serve NAME lists the name alone", async () => {
   };
   assert.deepEqual(
     data.map(({ id, max_model_len: context }) => [id, context]),
-    [[NAME, 2048]],
+    [[NAME, 900]],
   );
 });
 
@@ -124,6 +129,18 @@ test("nereid ps lists the server, and nereid rm keeps its files", async () => {
   assert.match(rm.stderr, /org\/tiny is served by process \d+\nnereid stop org\/tiny/);
 });
 
+test("nereid serve takes a file of LLM() arguments, as trtllm-serve does", async () => {
+  assert.match(text, /^Note {4}.*options\.yaml: without effect on this engine: cuda_graph_config$/m);
+  const config = await (await fetch(`${baseUrl}/v2/models/tensorrt_llm/config`)).json();
+  const { parameters } = config as { parameters: Record<string, { string_value: string }> };
+  assert.equal(parameters.enable_kv_cache_reuse?.string_value, "false");
+  assert.equal(parameters.max_model_len?.string_value, "900");
+  const absent = await runCli(["serve", "--config", join(root, "none.yaml"), NAME], env);
+  assert.match(absent.stderr, /Failed to parse engine config '.*none\.yaml': ENOENT/);
+  const unnamed = await runCli(["serve", "--config", join(root, "options.yaml")], env);
+  assert.match(unnamed.stderr, /<name> is missing: which model to serve/);
+});
+
 test("nereid stop ends the server, which needs no network the second time", async () => {
   const ended = once(child, "exit");
   const wrong = await runCli(["stop", "org/other"], env);
@@ -140,7 +157,7 @@ test("nereid stop ends the server, which needs no network the second time", asyn
     "--allow-metrics=false",
     "--model-control-mode=wrong",
   ];
-  const run = await runCli(["serve", NAME, "--offline", "--max-batch-size=4", ...flags], env);
+  const run = await runCli(["serve", NAME, "--offline", ...own, ...flags], env);
   assert.equal(run.code, 1);
   assert.match(run.stderr, /^Found {3}org\/tiny in the cache /m);
   assert.equal(hub.requests.length, before);

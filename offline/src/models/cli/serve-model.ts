@@ -20,6 +20,7 @@ import type { ResolvedModel } from "../resolve/resolved-model.ts";
 import type { ModelStore } from "../store/model-store.ts";
 import { recordServer } from "../store/running-servers.ts";
 import { engineOf, LOAD_FLAGS, NAME_ARGUMENT, resolveContext } from "./model-flags.ts";
+import { readServeConfig } from "./serve-config.ts";
 import { type Endpoints, servingText } from "./serving-text.ts";
 
 const MAX_BATCH_SIZE = 64;
@@ -33,6 +34,12 @@ const FLAGS = {
     default: MAX_BATCH_SIZE,
     summary: "requests that run at the same time",
   },
+  config: {
+    type: "string",
+    value: "FILE",
+    aliases: ["extra-llm-api-options"],
+    summary: "YAML file of LLM() arguments, as trtllm-serve takes it; without a name its 'model' is served",
+  },
   fit: { type: "switch", summary: "say what fits this machine's CPU and how fast it may be, and serve nothing" },
 } as const satisfies FlagTable;
 
@@ -41,7 +48,7 @@ const SYNTAX: CommandSyntax<typeof FLAGS> = {
   description:
     "Serves one model by its name, on all APIs. It is downloaded if it is not here. All flags of tritonserver may follow; with --model-repository in place of a name, they are the only ones.",
   flags: FLAGS,
-  positionals: [NAME_ARGUMENT],
+  positionals: [{ ...NAME_ARGUMENT, optional: true }],
   examples: [
     "nereid serve Qwen/Qwen2.5-0.5B-Instruct",
     "nereid serve ./model.gguf --http-port=9000",
@@ -53,25 +60,26 @@ export async function serveModelCommand(argv: readonly string[]): Promise<void> 
   const { own, others } = splitFlags(argv);
   let found: { readonly prepared: PreparedModel; readonly store: ModelStore } | undefined;
   await runCommand(SYNTAX, own, async ({ values, positionals, reporter, signal }) => {
-    const [name = ""] = positionals;
+    const config = await readServeConfig(values.config);
+    const [name = config.model] = positionals;
+    if (name === undefined) throw new UsageError("<name> is missing: which model to serve");
     if (others.some((flag) => flag.startsWith("--model-repository") || flag.startsWith("--model-store"))) {
       throw new UsageError("give a name or --model-repository, not both");
     }
     const context = resolveContext(values, { reporter, signal });
     const resolved = await resolveModel(name, context);
     if (values.fit) return tellFit(resolved, values.max_batch_size, reporter, signal);
-    const settings = values.set === undefined ? new Map() : parseTemplateValues(values.set, () => false).values;
-    const prepared = await prepareModel(
-      resolved,
-      {
-        maxBatchSize: values.max_batch_size,
-        weightType: values["weight-type"],
-        engine: engineOf(values),
-        others: settings,
-      },
-      context,
-    );
+    const { set, max_batch_size: maxBatchSize } = values;
+    const options = {
+      maxBatchSize,
+      weightType: values["weight-type"] ?? config.weightType,
+      engine: engineOf(values),
+      others: set === undefined ? new Map<string, string>() : parseTemplateValues(set, () => false).values,
+      parameters: config.parameters,
+    };
+    const prepared = await prepareModel(resolved, options, context);
     for (const line of prepared.lines) reporter.info(line);
+    for (const note of config.notes) reporter.info(`Note    ${note}`);
     if (prepared.system !== undefined)
       reporter.info("Note    its system message is sent by nereid run only; clients send their own");
     signal.throwIfAborted();
@@ -128,6 +136,8 @@ function recordEndpoints(store: ModelStore, name: string, endpoints: Endpoints):
 
 const OWN_NAMES: readonly string[] = [
   "offline",
+  "config",
+  "extra-llm-api-options",
   "fit",
   "weight-type",
   "engine",
@@ -137,7 +147,14 @@ const OWN_NAMES: readonly string[] = [
   "json",
   "help",
 ];
-const OWN_WITH_VALUE: readonly string[] = ["weight-type", "engine", "set", "max-batch-size"];
+const OWN_WITH_VALUE: readonly string[] = [
+  "config",
+  "extra-llm-api-options",
+  "weight-type",
+  "engine",
+  "set",
+  "max-batch-size",
+];
 
 /** This command's flags and the name, apart from the server's flags with their values. */
 export function splitFlags(argv: readonly string[]): { readonly own: string[]; readonly others: string[] } {

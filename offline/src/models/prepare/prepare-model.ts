@@ -19,6 +19,8 @@ export interface PrepareOptions {
   readonly weightType: string | undefined;
   /** The parameter `engine`; undefined: auto. */
   readonly engine?: EngineName | undefined;
+  /** Further parameters of the engine. */
+  readonly parameters?: Readonly<Record<string, string>> | undefined;
   /** Placeholders of the templates, as in `nereid init-repo --set`. */
   readonly others: ReadonlyMap<string, string>;
 }
@@ -48,7 +50,7 @@ export async function prepareModel(
   const facts = await describeModel(model.path, options.engine);
   const [gpu] = facts.engine === "nereid" ? findGpus().gpus : [];
   const choice = await chooseMemory(model.path, facts, options, gpu !== undefined);
-  const parameters = engineParameters(model, choice.weightType, options.engine);
+  const parameters = { ...options.parameters, ...engineParameters(model, choice.weightType, options.engine) };
   const repository = await writeRepository(model, parameters, gpu !== undefined, options, context);
   const device = gpu === undefined ? "the CPU" : `GPU ${gpu.ordinal} (${gpu.name})`;
   const by = facts.engine === "nereid" ? "" : ` by ${facts.engine}`;

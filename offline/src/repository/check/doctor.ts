@@ -11,6 +11,7 @@ import { listModels } from "@nereid/server/repository/source/model-folder";
 import { adviceFor } from "./advice.ts";
 import { checkCalls } from "./check-calls.ts";
 import { checkChat } from "./check-chat.ts";
+import { checkEngineFolder, engineFolderOf } from "./check-engine-folder.ts";
 import { checkLlm } from "./check-llm.ts";
 import { checkOnnx } from "./check-onnx.ts";
 import { checkPython } from "./check-python.ts";
@@ -103,6 +104,11 @@ function expectFolder(path: string): void {
 async function checkBackend(model: ExaminedModel): Promise<void> {
   const { config, versionFolder } = model;
   if (config === undefined || config.ensemble_scheduling !== undefined) return;
+  const kind = versionFolder === undefined ? undefined : engineFolderOf(config, versionFolder);
+  if (kind !== undefined && versionFolder !== undefined) {
+    await checkEngineFolder(model, config, versionFolder, kind);
+    return;
+  }
   const check = CHECKS.get(config.backend);
   if (check !== undefined && versionFolder !== undefined) await check(model, config, versionFolder);
   if (check !== undefined || OTHER_BACKENDS.has(config.backend)) return;

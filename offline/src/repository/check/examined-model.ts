@@ -23,7 +23,7 @@ import { hubFolderProblem } from "./misplaced-files.ts";
 
 const LOCATED = /^(.*?):(\d+):(\d+): ([\s\S]*)$/;
 /** These backends complete a configuration from the model's file: without it, declarations may be missing. */
-const SELF_DESCRIBING: ReadonlySet<string> = new Set(["onnxruntime", "tensorrt", "python"]);
+const SELF_DESCRIBING: ReadonlySet<string> = new Set(["onnxruntime", "tensorrt", "python", "vllm"]);
 
 export class ExaminedModel {
   readonly name: string;

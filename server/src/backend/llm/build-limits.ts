@@ -10,12 +10,12 @@ import type { LlmSettings } from "./llm-settings.ts";
 const MAX_CONFIG_BYTES: number = 1 << 20;
 
 export interface BuildLimits {
-  readonly max_batch_size?: number;
-  readonly max_num_tokens?: number;
+  readonly max_batch_size?: number | undefined;
+  readonly max_num_tokens?: number | undefined;
   /** Prompt and output. */
-  readonly max_seq_len?: number;
-  readonly max_input_len?: number;
-  readonly max_beam_width?: number;
+  readonly max_seq_len?: number | undefined;
+  readonly max_input_len?: number | undefined;
+  readonly max_beam_width?: number | undefined;
   /** Its weights and choices are those of a GPU. */
   readonly isForGpu?: boolean;
 }
@@ -44,6 +44,15 @@ export function parseBuildLimits(text: string): BuildLimits {
   const limits = Object.fromEntries(said.map((name) => [name, section?.[name]]));
   const { device } = (section?.nereid ?? {}) as { readonly device?: unknown };
   return typeof device === "string" && device.startsWith("cuda") ? { ...limits, isForGpu: true } : limits;
+}
+
+/** Both sets of limits at once. */
+export function narrowerLimits(first: BuildLimits, second: BuildLimits): BuildLimits {
+  const both = NAMES.map((name) => {
+    const values = [first[name], second[name]].filter((value) => value !== undefined);
+    return [name, values.length === 0 ? undefined : Math.min(...values)] as const;
+  });
+  return { ...first, ...second, ...Object.fromEntries(both) };
 }
 
 export function withBuildLimits(settings: LlmSettings, limits: BuildLimits): LlmSettings {

@@ -4,13 +4,13 @@
  */
 import process from "node:process";
 import { invalidArgument, type ServerError } from "../../core/server-error.ts";
-import type { GpuSpec, RankNetwork } from "../../engine/engine-spec.ts";
+import type { EngineInfo, GpuSpec, RankNetwork } from "../../engine/engine-spec.ts";
 import { EngineHost, type EngineHostOptions } from "../../engine/host/engine-host.ts";
 import { hasModelFiles } from "../../formats/hf/model-files.ts";
 import { readRankMapping } from "../../formats/trtllm/rank-mapping.ts";
 import type { Backend, BackendModel, InstanceSpec, ModelInstance, ModelSource, UsableGpus } from "../backend.ts";
-import { readBuildLimits, withBuildLimits } from "./build-limits.ts";
-import { LlmInstance, StoppableRequests } from "./llm-instance.ts";
+import { type BuildLimits, narrowerLimits, readBuildLimits, withBuildLimits } from "./build-limits.ts";
+import { LlmInstance, type LlmInstanceOptions, StoppableRequests } from "./llm-instance.ts";
 import { registerLlmMetrics } from "./llm-metrics.ts";
 import { type LlmSettings, parseLlmSettings } from "./llm-settings.ts";
 import { chooseRanks, type RankShape, rankNetwork, ranksOn } from "./rank-settings.ts";
@@ -30,30 +30,44 @@ export function createLlmBackend(
     get gpus() {
       return findGpus();
     },
-    async load(source) {
-      const settings = parseLlmSettings(source);
-      for (const note of settings.notes) source.log.warn("llm", `model '${source.name}': ${note}`);
-      checkDraftModel(source, settings);
-      const folder = findModelFolder(source, settings);
-      const network = rankNetwork(process.env);
-      const worldSize = settings.ranks.worldSize ?? network?.worldSize;
-      const shape = chooseRanks({ ...settings.ranks, worldSize }, await readRankMapping(folder));
-      const hasGpus = (findGpus()?.ids.length ?? 0) > 0;
-      const limits = await readBuildLimits(folder);
-      const isBuiltForGpu = limits.isForGpu === true;
-      const fitting = network === undefined ? fittingShape(source, shape) : shape;
-      const gpus = { shape: fitting, hasGpus, isBuiltForGpu, network };
-      return new LlmModel(source, withBuildLimits(settings, limits), folder, host, gpus);
-    },
+    load: (source) => loadLlm(source, { host, findGpus }),
     close: async () => undefined,
   };
+}
+
+export interface LoadLlmOptions {
+  readonly host: HostSettings;
+  readonly findGpus: () => UsableGpus | undefined;
+  /** Instances run on GPUs wherever there are any, whatever their groups say. */
+  readonly prefersGpus?: boolean;
+  /** They narrow those of the model's files. */
+  readonly limits?: BuildLimits;
+  /** Default: token ids in, token ids out. */
+  readonly createInstance?: (options: LlmInstanceOptions, info: EngineInfo) => ModelInstance;
+}
+
+/** @throws ServerError with the reason the load failed */
+export async function loadLlm(source: ModelSource, options: LoadLlmOptions): Promise<BackendModel> {
+  const settings = parseLlmSettings(source);
+  for (const note of settings.notes) source.log.warn("llm", `model '${source.name}': ${note}`);
+  checkDraftModel(source, settings);
+  const folder = findModelFolder(source, settings);
+  const network = rankNetwork(process.env);
+  const worldSize = settings.ranks.worldSize ?? network?.worldSize;
+  const shape = chooseRanks({ ...settings.ranks, worldSize }, await readRankMapping(folder));
+  const hasGpus = (options.findGpus()?.ids.length ?? 0) > 0;
+  const limits = narrowerLimits(await readBuildLimits(folder), options.limits ?? {});
+  const takesGpus = limits.isForGpu === true || options.prefersGpus === true;
+  const fitting = network === undefined ? fittingShape(source, shape) : shape;
+  const gpus = { shape: fitting, hasGpus, takesGpus, network };
+  return new LlmModel(source, withBuildLimits(settings, limits), folder, options, gpus);
 }
 
 class LlmModel implements BackendModel {
   readonly #source: ModelSource;
   readonly #settings: LlmSettings;
   readonly #modelDir: string;
-  readonly #host: HostSettings;
+  readonly #options: LoadLlmOptions;
   readonly #engines = new Set<EngineHost>();
   readonly #stoppable = new StoppableRequests();
   readonly #figures = new RequestFigures();
@@ -63,11 +77,11 @@ class LlmModel implements BackendModel {
   /** Whether the notes for instances on a CPU have been logged. */
   #hasNoted = false;
 
-  constructor(source: ModelSource, settings: LlmSettings, modelDir: string, host: HostSettings, gpus: GpuChoice) {
+  constructor(source: ModelSource, settings: LlmSettings, modelDir: string, options: LoadLlmOptions, gpus: GpuChoice) {
     this.#source = source;
     this.#settings = settings;
     this.#modelDir = modelDir;
-    this.#host = host;
+    this.#options = options;
     this.#gpus = gpus;
     this.#metrics = registerLlmMetrics(source.metrics, source, () => this.#stats(), this.#figures);
   }
@@ -99,7 +113,7 @@ class LlmModel implements BackendModel {
     if (gpuMatrices !== undefined && gpu === undefined) throw onCpu(this.#source, "weight_type", gpuMatrices);
     if (quantizesOutput && gpu === undefined) throw onCpu(this.#source, "quantize_lm_head", "true");
     const engine = await EngineHost.start({
-      ...this.#host,
+      ...this.#options.host,
       name: spec.name,
       spec: {
         modelDir: this.#modelDir,
@@ -121,13 +135,15 @@ class LlmModel implements BackendModel {
       observer: this.#figures,
     });
     this.#engines.add(engine);
-    return new LlmInstance({
+    const { createInstance = (options) => new LlmInstance(options) } = this.#options;
+    const options: LlmInstanceOptions = {
       name: spec.name,
       config: this.#source.config,
       settings: { ...this.#settings, eosTokenIds: engine.info.eosTokenIds },
       engine,
       stoppable: this.#stoppable,
-    });
+    };
+    return createInstance(options, engine.info);
   }
 
   #noteOnce(): void {
@@ -139,10 +155,10 @@ class LlmModel implements BackendModel {
 
   /** Configurations written for TensorRT-LLM name GPUs beside an instance group of KIND_CPU. */
   #gpuOf(spec: InstanceSpec): GpuSpec | undefined {
-    const { shape, hasGpus, isBuiltForGpu, network } = this.#gpus;
+    const { shape, hasGpus, takesGpus, network } = this.#gpus;
     const { deviceIds, worldSize } = this.#settings.ranks;
     const listed = hasGpus ? deviceIds[this.#numInstances++ % Math.max(1, deviceIds.length)] : undefined;
-    const isLaunched = hasGpus && (worldSize !== undefined || isBuiltForGpu);
+    const isLaunched = hasGpus && (worldSize !== undefined || takesGpus);
     if (spec.kind !== "KIND_GPU" && listed === undefined && !isLaunched) return undefined;
     const size = shape.numTensorRanks * shape.numStages;
     const own =
@@ -172,8 +188,8 @@ class LlmModel implements BackendModel {
 interface GpuChoice {
   readonly shape: RankShape;
   readonly hasGpus: boolean;
-  /** As the engine says. */
-  readonly isBuiltForGpu: boolean;
+  /** Groups of other kinds than KIND_GPU run on GPUs too: the engine was built for one, or such models choose them. */
+  readonly takesGpus: boolean;
   /** Rank network, when a launcher started this process as one of several. */
   readonly network: (RankNetwork & { readonly worldSize: number }) | undefined;
 }

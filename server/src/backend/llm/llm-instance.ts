@@ -255,7 +255,7 @@ function isPlainToken({ tokenIds, extras, beams, finishReason }: GeneratedChunk)
 }
 
 /** One for each of its tokens, of which there is more than one. */
-function splitChunk(chunk: GeneratedChunk): readonly GeneratedChunk[] {
+export function splitChunk(chunk: GeneratedChunk): readonly GeneratedChunk[] {
   const { tokenIds, logProbs, cumLogProb, extras, ...end } = chunk;
   let sum = cumLogProb - logProbs.reduce((total, value) => total + value, 0);
   return Array.from(tokenIds, (_, i) => {

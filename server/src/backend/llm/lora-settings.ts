@@ -19,6 +19,7 @@ export function parseAdapters(parameters: LoraParameters, modelFolder: string): 
   return {
     folders: parseFolders(parameters, modelFolder),
     root: folder("lora_dir"),
+    requestRoot: folder("lora_request_dir"),
     prefetch: folder("lora_prefetch_dir"),
     maxBytes: parameters.int("lora_cache_host_memory_bytes") ?? DEFAULT_ADAPTERS.maxBytes,
     maxRank: parameters.int("lora_cache_max_adapter_size") ?? DEFAULT_ADAPTERS.maxRank,

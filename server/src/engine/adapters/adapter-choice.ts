@@ -13,6 +13,8 @@ export interface AdapterSpec {
   readonly folders: readonly (readonly [name: string, path: string])[];
   /** A folder whose sub-folders are such, by their names. */
   readonly root?: string | undefined;
+  /** The folder below which requests may name others, where it differs from `root`. None of its adapters is looked for. */
+  readonly requestRoot?: string | undefined;
   /** A folder of numbered sub-folders, each a task in two .npy files, which are loaded at the start. */
   readonly prefetch?: string | undefined;
   /** Sum over all adapters in memory. */

@@ -110,7 +110,8 @@ export class AdapterLibrary {
    * changed is another adapter. @throws ServerError for a folder elsewhere
    */
   async #findBelowRoot({ kind, ...choice }: AdapterChoice): Promise<Found | undefined> {
-    const { root, maxRank } = this.#spec;
+    const { requestRoot, maxRank } = this.#spec;
+    const root = requestRoot ?? this.#spec.root;
     if (kind !== "path" || !("text" in choice) || root === undefined) return undefined;
     if (this.#nameAt(choice.text) !== undefined) return undefined;
     const path = await folderBelow(root, choice.text);

@@ -78,7 +78,7 @@ export async function loadModelVersion(
   const startMs = performance.now();
   const isEnsemble = polled.config.ensemble_scheduling !== undefined || polled.config.platform === "ensemble";
   if (isEnsemble) return loadEnsemble(context, polled, version, startMs);
-  const backend = context.backends.get(polled.config.backend);
+  const backend = await backendOf(context, polled, version);
   if (backend === undefined) throw unknownBackend(polled.config.backend);
   const { source, config } = await finishConfig(context, backend, polled, version);
   const batching = config.sequence_batching;
@@ -119,13 +119,23 @@ export async function loadModelVersion(
     ...base,
     generation: () => generation,
     labels,
-    folders: foldersOf(polled, version),
+    folders: { ...foldersOf(polled, version), ...model.textFolders },
     scheduler,
     instances,
     model,
     loadSeconds: (performance.now() - startMs) / 1000,
     onClosed: () => limits?.[Symbol.dispose](),
   });
+}
+
+/** The backend that the configuration names, or the one that it leaves this model to. */
+export async function backendOf(
+  context: LoadContext,
+  polled: PolledModel,
+  version: number,
+): Promise<Backend | undefined> {
+  const named = context.backends.get(polled.config.backend);
+  return (await named?.delegate?.(sourceOf(context, polled, version))) ?? named;
 }
 
 async function createAll(

@@ -10,7 +10,7 @@ import { type ModelVersion, requestContext } from "../model-version.ts";
 import type { PolledModel } from "../source/model-sources.ts";
 import { BackendLog } from "./backend-log.ts";
 import { createInstances, devicesOf, expectActiveInstance, type GroupedSpec, instanceSpecs } from "./instance-specs.ts";
-import { finishConfig, type LoadContext } from "./load-model.ts";
+import { backendOf, finishConfig, type LoadContext } from "./load-model.ts";
 import { warmUp } from "./warmup.ts";
 
 /**
@@ -23,7 +23,7 @@ export async function updateInstances(
   polled: PolledModel,
 ): Promise<boolean> {
   const { model } = served;
-  const backend = context.backends.get(polled.config.backend);
+  const backend = await backendOf(context, polled, Number(served.version));
   if (model === undefined || backend === undefined) return false;
   const { config } = await finishConfig(context, backend, polled, Number(served.version));
   if (withoutInstances(config) !== withoutInstances(served.config)) return false;

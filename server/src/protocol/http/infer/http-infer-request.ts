@@ -38,6 +38,8 @@ export interface DecodedInfer {
 export const JSON_FORM: HttpOutputForm = { isBinary: false, numClasses: 0 };
 export const BINARY_FORM: HttpOutputForm = { isBinary: true, numClasses: 0 };
 export const NO_FORMS: ReadonlyMap<string, HttpOutputForm> = new Map();
+/** Stands in for the id of the body. Source: tensorrtllm_backend, README, "Cancel an in-flight request". */
+const REQUEST_ID_HEADER = "triton-request-id";
 const NO_NAMES: readonly string[] = [];
 
 /** A request without id, parameters and choice of outputs. */
@@ -74,8 +76,8 @@ export class HttpInferRequest implements InferRequest, RequestOrigin {
   constructor(model: string, version: string, decoded: DecodedInfer, call: HttpCall) {
     this.modelName = model;
     this.modelVersion = version;
-    this.id = decoded.id;
-    call.inferenceId = decoded.id;
+    this.id = decoded.id === "" ? (call.header(REQUEST_ID_HEADER) ?? "") : decoded.id;
+    call.inferenceId = this.id;
     this.inputs = decoded.inputs;
     this.outputs = decoded.outputs;
     this.parameters = decoded.parameters;
