@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from . import asking, runtime
+from . import arguments, asking, runtime
 from .errors import TritonModelException
 
 
 def load_model(model_name: str, config: str = "", files=None) -> None:
     """Loads or reloads a model. `files`: contents by name, e.g. {"file:1/model.onnx": b"..."}. Only in explicit mode."""
+    model_name = arguments.text("model_name", model_name)
+    config = arguments.text("config", config)
     contents = {} if files is None else dict(files)
     for name, data in contents.items():
         if not isinstance(name, str) or not isinstance(data, (bytes, bytearray, memoryview)):
@@ -17,7 +19,7 @@ def load_model(model_name: str, config: str = "", files=None) -> None:
 
     def write(writer) -> None:
         writer.string(model_name)
-        writer.string(config or "")
+        writer.string(config)
         writer.u32(len(contents))
         for name, data in contents.items():
             writer.string(name[5:] if name.startswith("file:") else name)
@@ -28,6 +30,7 @@ def load_model(model_name: str, config: str = "", files=None) -> None:
 
 def unload_model(model_name: str, unload_dependents: bool = False) -> None:
     """Asks for a model's unload. Only in explicit mode."""
+    model_name = arguments.text("model_name", model_name)
 
     def write(writer) -> None:
         writer.string(model_name)
@@ -38,9 +41,11 @@ def unload_model(model_name: str, unload_dependents: bool = False) -> None:
 
 def is_model_ready(model_name: str, model_version: str = "") -> bool:
     """Whether a version of a model takes requests; "" for any."""
+    model_name = arguments.text("model_name", model_name)
+    model_version = arguments.text("model_version", model_version)
 
     def write(writer) -> None:
         writer.string(model_name)
-        writer.string(str(model_version))
+        writer.string(model_version)
 
     return runtime.stub().questions.ask(asking.MODEL_READY, write) != 0

@@ -7,7 +7,7 @@ import os
 import sys
 import traceback
 
-from .codec import text_of
+from . import arguments
 
 _STUB_FOLDER = os.path.dirname(os.path.abspath(__file__)) + os.sep
 
@@ -36,11 +36,8 @@ class TritonError:
     CANCELLED = ErrorCode.CANCELLED
 
     def __init__(self, message: str, code: ErrorCode = ErrorCode.INTERNAL) -> None:
-        message = text_of(message)
-        if not isinstance(message, str):
-            raise TypeError("TritonError message must be a string, not %s" % type(message).__name__)
-        self._message = message
-        self._code = ErrorCode(code)
+        self._message = arguments.text("TritonError message", message)
+        self._code = arguments.member("TritonError code", code, ErrorCode)
 
     def message(self) -> str:
         return self._message

@@ -6,7 +6,7 @@ import enum
 import os
 import sys
 
-from . import messages, runtime
+from . import arguments, messages, runtime
 
 
 class LogLevel(enum.IntEnum):
@@ -16,10 +16,12 @@ class LogLevel(enum.IntEnum):
     VERBOSE = 3
 
 
-def _log(message: str, level: int) -> None:
+def _log(message: str, level: LogLevel) -> None:
+    message = arguments.text("message", message)
+    arguments.member("level", level, LogLevel)
     caller = sys._getframe(2)
     file = os.path.basename(caller.f_code.co_filename)
-    runtime.stub().send(messages.log(level, file, caller.f_lineno, str(message)))
+    runtime.stub().send(messages.log(level, file, caller.f_lineno, message))
 
 
 class Logger:
@@ -30,7 +32,7 @@ class Logger:
     VERBOSE = LogLevel.VERBOSE
 
     @staticmethod
-    def log(message: str, level: int = LogLevel.INFO) -> None:
+    def log(message: str, level: LogLevel = LogLevel.INFO) -> None:
         _log(message, level)
 
     @staticmethod

@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 import threading
 
-from . import asking, runtime
+from . import arguments, asking, runtime
 from .errors import TritonModelException
 
 
@@ -44,13 +44,30 @@ def _check_labels(labels) -> dict:
     return labels
 
 
+_CLEARED = (
+    "Invalid metric operation as the corresponding 'MetricFamily' has been deleted. The 'MetricFamily' object should be "
+    "deleted AFTER its corresponding 'Metric' objects have been deleted."
+)
+
+
+def _check_buckets(kind: MetricKind, buckets) -> list:
+    if buckets is None:
+        if kind == MetricKind.HISTOGRAM:
+            raise TritonModelException("Failed to create metric. Missing required buckets.")
+        return []
+    if not isinstance(buckets, list):
+        raise TritonModelException("Failed to create metric. Buckets must be a list.")
+    if kind != MetricKind.HISTOGRAM:
+        raise TritonModelException("Failed to create metric. Unexpected buckets found.")
+    return [float(bound) for bound in buckets]
+
+
 class Metric:
-    """One series of a family. Made by `MetricFamily.Metric`."""
+    """One series of a family, and no longer than the family. Made by `MetricFamily.Metric`."""
 
     def __init__(self, family: "MetricFamily", labels, buckets) -> None:
         labels = _check_labels(labels)
-        bounds = [float(bound) for bound in (() if buckets is None else buckets)]
-        self._family = family
+        bounds = _check_buckets(family._kind, buckets)
         self._kind = family._kind
         self._number = 0
         number = _new_number()
@@ -79,11 +96,17 @@ class Metric:
         self._change("Observe", asking.OBSERVE_METRIC, value, MetricKind.COUNTER, MetricKind.GAUGE)
 
     def value(self) -> float:
+        self._expect_family("get")
         if self._kind == MetricKind.HISTOGRAM:
             raise TritonModelException("TRITONSERVER_METRIC_KIND_HISTOGRAM does not support Value")
         return runtime.stub().questions.ask(asking.METRIC_VALUE, lambda writer: writer.u32(self._number))
 
+    def _expect_family(self, action: str) -> None:
+        if self._number == 0:
+            raise TritonModelException("Failed to %s metric value: %s" % (action, _CLEARED))
+
     def _change(self, name: str, what: int, value: float, *unsupported) -> None:
+        self._expect_family(name.lower())
         if self._kind in unsupported:
             raise TritonModelException("TRITONSERVER_METRIC_KIND_%s does not support %s" % (self._kind.name, name))
         amount = float(value)
@@ -98,9 +121,10 @@ class Metric:
 
         runtime.stub().questions.tell(what, write)
 
-    def __del__(self) -> None:
-        if getattr(self, "_number", 0) != 0:
-            _drop(asking.DROP_METRIC, self._number)
+    def _clear(self) -> None:
+        number, self._number = self._number, 0
+        if number != 0:
+            _drop(asking.DROP_METRIC, number)
 
 
 class MetricFamily:
@@ -109,8 +133,12 @@ class MetricFamily:
     HISTOGRAM = MetricKind.HISTOGRAM
 
     def __init__(self, name: str, description: str, kind: MetricKind) -> None:
-        self._kind = MetricKind(kind)
+        name = arguments.text("name", name)
+        description = arguments.text("description", description)
+        self._kind = arguments.member("kind", kind, MetricKind)
         self._number = 0
+        # They live as long as the family: a model need not keep them.
+        self._metrics: list = []
         number = _new_number()
 
         def write(writer) -> None:
@@ -123,8 +151,12 @@ class MetricFamily:
         self._number = number
 
     def Metric(self, labels=None, buckets=None) -> Metric:
-        return Metric(self, labels, buckets)
+        metric = Metric(self, labels, buckets)
+        self._metrics.append(metric)
+        return metric
 
     def __del__(self) -> None:
+        for metric in getattr(self, "_metrics", ()):
+            metric._clear()
         if getattr(self, "_number", 0) != 0:
             _drop(asking.DROP_FAMILY, self._number)

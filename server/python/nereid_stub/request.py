@@ -6,8 +6,8 @@ import enum
 import json
 import queue
 
-from . import runtime
-from .codec import Reader, text_of
+from . import arguments, runtime
+from .codec import Reader
 from .errors import TritonModelException
 from .response import InferenceResponse, InferenceResponseSender, check_parameters
 from .tensor import Tensor
@@ -25,8 +25,8 @@ class PreferredMemory:
     """Preferred memory for outputs of a called model. All tensors of this process are in host memory."""
 
     def __init__(self, preferred_memory_type, preferred_device_id: int = 0) -> None:
-        self.preferred_memory_type = MemoryType(preferred_memory_type)
-        self.preferred_device_id = preferred_device_id
+        self.preferred_memory_type = arguments.member("preferred_memory_type", preferred_memory_type, MemoryType)
+        self.preferred_device_id = arguments.integer("preferred_device_id", preferred_device_id)
 
 
 class InferenceTrace:
@@ -46,9 +46,9 @@ class InferenceRequest:
         self,
         request_id="",
         correlation_id=0,
-        inputs=(),
-        requested_output_names=(),
-        model_name="",
+        inputs=None,
+        requested_output_names=None,
+        model_name=None,
         model_version=-1,
         flags=0,
         timeout=0,
@@ -56,24 +56,29 @@ class InferenceRequest:
         trace=None,
         parameters=None,
     ) -> None:
+        if correlation_id is None:
+            raise TypeError("correlation_id must be an integer or a string, not NoneType")
         if isinstance(correlation_id, bool) or not isinstance(correlation_id, (int, str)):
             raise TritonModelException("Correlation ID must be integer or string")
-        where = "for request with id '%s' and model name '%s' should not be empty." % (request_id, model_name)
-        for tensor in inputs:
+        self._id = arguments.text("request_id", request_id)
+        self._correlation = correlation_id
+        self._inputs = arguments.items("inputs", inputs)
+        names = arguments.items("requested_output_names", requested_output_names)
+        self._wanted = {arguments.text("requested_output_names", name) for name in names}
+        self._model_name = arguments.text("model_name", model_name)
+        where = "for request with id '%s' and model name '%s' should not be empty." % (self._id, self._model_name)
+        for tensor in self._inputs:
             if tensor is None:
                 raise TritonModelException("Input tensor " + where)
             if not isinstance(tensor, Tensor):
                 raise TypeError("inputs must hold Tensor objects, not %s" % type(tensor).__name__)
-        if "" in requested_output_names:
+        if "" in self._wanted:
             raise TritonModelException("Requested output name " + where)
-        self._id = text_of(request_id)
-        self._correlation = correlation_id
-        self._inputs = list(inputs)
-        self._wanted = {text_of(name) for name in requested_output_names}
-        self._model_name = text_of(model_name)
-        self._model_version = model_version
-        self._flags = flags
-        self._timeout = timeout
+        self._model_version = arguments.integer("model_version", model_version)
+        self._flags = arguments.integer("flags", flags)
+        self._timeout = arguments.integer("timeout", timeout)
+        if preferred_memory is not None:
+            arguments.member("preferred_memory", preferred_memory, PreferredMemory)
         self._parameters = check_parameters(parameters)
         if trace is not None and not isinstance(trace, InferenceTrace):
             raise TypeError("trace must be an InferenceTrace, not %s" % type(trace).__name__)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import threading
 
-from . import messages, runtime
+from . import arguments, messages, runtime
 from .client_memory import LOST
 from .codec import Reader
-from .errors import TritonError, TritonModelException
+from .errors import ErrorCode, TritonError, TritonModelException
 from .tensor import Tensor
 
 COMPLETE_FINAL = 1
@@ -35,7 +35,7 @@ def check_parameters(parameters) -> dict:
 
 class InferenceResponse:
     def __init__(self, output_tensors=(), error=None, parameters=None) -> None:
-        self._outputs = list(output_tensors or ())
+        self._outputs = arguments.items("output_tensors", output_tensors)
         for output in self._outputs:
             if output is None:
                 raise TritonModelException("Output tensor for inference response should not be empty.")
@@ -51,7 +51,7 @@ class InferenceResponse:
         self = cls()
         if reader.u8() == 1:
             code = reader.u8()
-            self._error = TritonError(reader.string(), code)
+            self._error = TritonError(reader.string(), ErrorCode(code))
         else:
             self._outputs = [Tensor._from_wire(*reader.tensor()) for _ in range(reader.u32())]
         self._parameters = reader.parameters()

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import struct
 
-from . import datatypes, dlpack
-from .codec import text_of
+from . import arguments, datatypes, dlpack
 from .errors import TritonModelException
 
 _LENGTH = struct.Struct("<I")
@@ -58,6 +57,8 @@ class Tensor:
 
     def __init__(self, name: str, numpy_array) -> None:
         np = datatypes.numpy()
+        if numpy_array is None:
+            raise TypeError("numpy_array must be an array, not NoneType")
         if not isinstance(numpy_array, np.ndarray):
             numpy_array = np.asarray(numpy_array)
         datatype = datatypes.numpy_to_triton_type(numpy_array.dtype)
@@ -70,9 +71,7 @@ class Tensor:
         self._data = None
 
     def _set(self, name: str, datatype: int, shape: list) -> None:
-        name = text_of(name)
-        if not isinstance(name, str):
-            raise TypeError("Tensor name must be a string, not %s" % type(name).__name__)
+        name = arguments.text("Tensor name", name)
         if name == "":
             raise TritonModelException("Tensor name cannot be an empty string.")
         self._name = name

@@ -42,6 +42,14 @@ test("update() switches levels and format at run time but never the file", () =>
   assert.equal(out.length, 1);
 });
 
+test("a location that names its own line keeps it, as a model in Python does", () => {
+  const { log, out } = capture();
+  log.info("model.py:73", "x");
+  log.info("v2.1", "y");
+  assert.match(out[0] ?? "", / \d+ model\.py:73\] "x"\n$/);
+  assert.match(out[1] ?? "", / \d+ v2\.1\.cc:1\] "y"\n$/);
+});
+
 test("verbose() writes a message only when its level is on", () => {
   const { log, out } = capture();
   let numWritten = 0;

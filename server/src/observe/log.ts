@@ -34,8 +34,9 @@ export const DEFAULT_LOG_SETTINGS: LogSettings = Object.freeze({
 
 const LEVEL_NAMES = { I: "info", W: "warning", E: "error", V: "verbose" } as const;
 
-/** Programs that read Triton's log expect the name of a file of C++ and a line. */
+/** Programs that read Triton's log expect the name of a file of C++ and a line; models in Python name their own. */
 const POSITION = ".cc:1";
+const HAS_LINE = /:\d+$/;
 
 type Level = keyof typeof LEVEL_NAMES;
 
@@ -113,7 +114,7 @@ export class ServerLog implements Logger, Disposable {
       this.#settings.log_format === "ISO8601"
         ? `${iso.slice(0, 19)}Z ${level}`
         : `${level}${iso.slice(5, 7)}${iso.slice(8, 10)} ${iso.slice(11, 19)}.${String(micros).padStart(6, "0")}`;
-    return `${stamp} ${process.pid} ${location}${POSITION}] ${text}\n`;
+    return `${stamp} ${process.pid} ${location}${HAS_LINE.test(location) ? "" : POSITION}] ${text}\n`;
   }
 }
 

@@ -171,7 +171,7 @@ const REFUSALS: readonly (readonly [string, string, RegExp])[] = [
   ],
   [
     "an output name is empty",
-    "pb_utils.InferenceRequest(model_name='m', requested_output_names=[''])",
+    "pb_utils.InferenceRequest(inputs=[], model_name='m', requested_output_names=[''])",
     /Requested output name for request/,
   ],
   ["a tensor has no name", "pb_utils.Tensor('', np.zeros(1))", /Tensor name cannot be an empty string/],
@@ -183,3 +183,113 @@ for (const [what, expression, expected] of REFUSALS) {
     assert.match(request.errorText ?? "", expected);
   });
 }
+
+const REQUEST = "pb_utils.InferenceRequest(**{'inputs': [T], 'model_name': 'm', 'requested_output_names': ['o'], ";
+/** Calls, and the exception that each raises; "" = none. */
+const ARGUMENTS: readonly (readonly [string, string])[] = [
+  ["pb_utils.InferenceRequest()", "TypeError"],
+  ["pb_utils.InferenceRequest(inputs=[T], model_name='m')", "TypeError"],
+  [`${REQUEST}'inputs': [None]})`, "TritonModelException"],
+  [`${REQUEST}'inputs': None})`, "TypeError"],
+  [`${REQUEST}'inputs': ['T']})`, "TypeError"],
+  [`${REQUEST}'inputs': 'T'})`, "TypeError"],
+  [`${REQUEST}'inputs': (T, T)})`, ""],
+  [`${REQUEST}'model_name': None})`, "TypeError"],
+  [`${REQUEST}'model_name': 7})`, "TypeError"],
+  [`${REQUEST}'model_name': b'm'})`, ""],
+  [`${REQUEST}'requested_output_names': None})`, "TypeError"],
+  [`${REQUEST}'requested_output_names': [None]})`, "TypeError"],
+  [`${REQUEST}'requested_output_names': 'o'})`, "TypeError"],
+  [`${REQUEST}'correlation_id': None})`, "TypeError"],
+  [`${REQUEST}'correlation_id': []})`, "TritonModelException"],
+  [`${REQUEST}'request_id': None})`, "TypeError"],
+  [`${REQUEST}'request_id': 1})`, "TypeError"],
+  [`${REQUEST}'model_version': None})`, "TypeError"],
+  [`${REQUEST}'model_version': '1'})`, "TypeError"],
+  [`${REQUEST}'model_version': np.int64(1)})`, ""],
+  [`${REQUEST}'flags': None})`, "TypeError"],
+  [`${REQUEST}'flags': 1.5})`, "TypeError"],
+  [`${REQUEST}'timeout': '9'})`, "TypeError"],
+  [`${REQUEST}'parameters': [1]})`, "TritonModelException"],
+  [`${REQUEST}'inputs': [], 'requested_output_names': []})`, ""],
+  ["pb_utils.InferenceResponse(output_tensors=None)", "TypeError"],
+  ["pb_utils.InferenceResponse(output_tensors=[None])", "TritonModelException"],
+  ["pb_utils.InferenceResponse([1])", "TypeError"],
+  ["pb_utils.InferenceResponse([], error='no')", "TypeError"],
+  ["pb_utils.InferenceResponse([])", ""],
+  ["pb_utils.InferenceResponse()", ""],
+  ["pb_utils.Tensor(None, T.as_numpy())", "TypeError"],
+  ["pb_utils.Tensor('T', None)", "TypeError"],
+  ["pb_utils.Tensor('', None)", "TypeError"],
+  ["pb_utils.Tensor.from_dlpack('T', None)", "TritonModelException"],
+  ["pb_utils.Tensor.from_dlpack('', None)", "TritonModelException"],
+  ["pb_utils.TritonError(None)", "TypeError"],
+  ["pb_utils.TritonError('no', 'INTERNAL')", "TypeError"],
+  ["pb_utils.TritonError('no', pb_utils.TritonError.NOT_FOUND)", ""],
+  ["pb_utils.PreferredMemory(None)", "TypeError"],
+  ["pb_utils.Logger.log('x', None)", "TypeError"],
+  ["pb_utils.Logger.log('x', 1)", "TypeError"],
+  ["pb_utils.Logger.log_info(None)", "TypeError"],
+  ["pb_utils.Logger.log_warn(None)", "TypeError"],
+  ["pb_utils.Logger.log_error(5)", "TypeError"],
+  ["pb_utils.Logger.log_verbose([])", "TypeError"],
+  ["pb_utils.Logger.log('x')", ""],
+  ["pb_utils.load_model(None)", "TypeError"],
+  ["pb_utils.load_model('m', None)", "TypeError"],
+  ["pb_utils.unload_model(7)", "TypeError"],
+  ["pb_utils.is_model_ready(None)", "TypeError"],
+  ["pb_utils.is_model_ready('m', 1)", "TypeError"],
+  ["pb_utils.MetricFamily(None, 'd', pb_utils.MetricFamily.GAUGE)", "TypeError"],
+  ["pb_utils.MetricFamily('n', None, pb_utils.MetricFamily.GAUGE)", "TypeError"],
+  ["pb_utils.MetricFamily('n', 'd', 'gauge')", "TypeError"],
+  ["family('HISTOGRAM').Metric(labels={})", "TritonModelException"],
+  ["family('HISTOGRAM').Metric(labels={}, buckets=None)", "TritonModelException"],
+  ["family('HISTOGRAM').Metric(labels={}, buckets=(1, 2))", "TritonModelException"],
+  ["family('HISTOGRAM').Metric(labels={}, buckets=[2.5, 0.1])", "TritonModelException"],
+  ["family('HISTOGRAM').Metric(labels={}, buckets=[1, 1, 2])", "TritonModelException"],
+  ["family('HISTOGRAM').Metric(buckets=[])", ""],
+  ["family('COUNTER').Metric(buckets=[1])", "TritonModelException"],
+  ["family('GAUGE').Metric(labels=['a'])", "TritonModelException"],
+  ["family('GAUGE').Metric(labels={'a': 1})", "TritonModelException"],
+  ["family('GAUGE').Metric().set(1)", "TritonModelException"], // the family is gone at once
+  ["family('COUNTER').Metric().increment(1)", "TritonModelException"],
+  ["family('COUNTER').Metric().value()", "TritonModelException"],
+  ["family('HISTOGRAM').Metric(buckets=[]).observe(1)", "TritonModelException"],
+  ["[f.Metric().increment(1) for f in [family('COUNTER')]]", ""],
+];
+test(
+  "`triton_python_backend_utils` checks the types of arguments as Triton does, and the life of metrics",
+  options,
+  async (t) => {
+    const calls = ARGUMENTS.map(([call]) => `            lambda: ${call},`).join("\n");
+    const { instance } = await load(
+      t,
+      `
+def execute(self, requests):
+    T = pb_utils.Tensor("T", np.zeros(1, dtype=np.int32))
+    kinds = iter(range(1000))
+    def family(kind):
+        return pb_utils.MetricFamily("m%d" % next(kinds), "d", getattr(pb_utils.MetricFamily, kind))
+    responses = []
+    for request in requests:
+        results = []
+        for call in [
+${calls}
+        ]:
+            try:
+                call()
+                results.append("")
+            except Exception as error:
+                results.append(type(error).__name__)
+        responses.append(text(json.dumps(results)))
+    return responses
+`,
+    );
+    const request = await runOne(instance, new TestRequest());
+    const results = JSON.parse(textOf(request.responses[0]?.outputs[0]) ?? `"${request.errorText}"`) as string[];
+    assert.deepEqual(
+      ARGUMENTS.map(([call], i) => [call, results[i]]),
+      ARGUMENTS.map(([call, expected]) => [call, expected]),
+    );
+  },
+);

@@ -42,7 +42,9 @@ function wantsDynamicBatching(config: ModelConfig, model: DescribedModel, maxBat
   return model.dynamicBatching ?? (model.addsTensors !== true && model.canBatch && maxBatchSize > 1);
 }
 
-function completedTensors<T extends { readonly name: string }>(
+type ConfigTensor = Pick<ModelOutput, "name" | "data_type" | "dims" | "reshape">;
+
+function completedTensors<T extends ConfigTensor>(
   written: readonly T[],
   described: readonly TensorDescription[],
   model: DescribedModel,
@@ -50,8 +52,18 @@ function completedTensors<T extends { readonly name: string }>(
 ): readonly T[] {
   if (written.length === 0) return described.map(create);
   if (model.addsTensors !== true) return written;
-  const names = new Set(written.map(({ name }) => name));
-  return [...written, ...described.filter(({ name }) => !names.has(name)).map(create)];
+  const created = new Map(described.map((tensor) => [tensor.name, create(tensor)]));
+  const filled = written.map((tensor) => filledTensor(tensor, created.get(tensor.name)));
+  for (const { name } of written) created.delete(name);
+  return [...filled, ...created.values()];
+}
+
+/** A tensor that the configuration names without its type or its dimensions gets them from the model. */
+function filledTensor<T extends ConfigTensor>(written: T, own: T | undefined): T {
+  if (own === undefined) return written;
+  const data_type = written.data_type === "TYPE_INVALID" ? own.data_type : written.data_type;
+  if (written.dims.length > 0) return { ...written, data_type };
+  return { ...written, data_type, dims: own.dims, reshape: written.reshape ?? own.reshape };
 }
 
 function inputOf(tensor: TensorDescription, strip: boolean, maxBatchSize: number): ModelInput {

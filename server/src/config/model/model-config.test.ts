@@ -270,6 +270,29 @@ test("completeModelConfig() follows what the code of a model chose", () => {
   assert.equal(config.model_transaction_policy?.decoupled, true);
 });
 
+for (const [written, expected] of [
+  ['name: "R"', ["TYPE_FP32", [2, 3]]],
+  ['name: "R" data_type: TYPE_INT8', ["TYPE_INT8", [2, 3]]],
+  ['name: "R" dims: 6', ["TYPE_FP32", [6]]],
+  ['name: "R" dims: 6 data_type: TYPE_INT8', ["TYPE_INT8", [6]]],
+] as const) {
+  test(`completeModelConfig() completes { ${written} } from the code of a model`, () => {
+    const tensor = { name: "R", dataType: "TYPE_FP32", dims: [2, 3] } as const;
+    const other = { name: "S", dataType: "TYPE_BOOL", dims: [1] } as const;
+    const description = { canBatch: false, addsTensors: true, inputs: [tensor, other], outputs: [tensor, other] };
+    const config = complete({ text: `backend: "python" input { ${written} } output { ${written} }`, description });
+    for (const tensors of [config.input, config.output]) {
+      assert.deepEqual(
+        tensors.map(({ name, data_type, dims }) => [name, data_type, dims]),
+        [
+          ["R", ...expected],
+          ["S", "TYPE_BOOL", [1]],
+        ],
+      );
+    }
+  });
+}
+
 test("completeModelConfig() keeps a chosen scheduler", () => {
   const text = 'backend: "onnxruntime" max_batch_size: 4 sequence_batching { oldest { } }';
   const config = complete({ text, description: MLP });
