@@ -4,16 +4,14 @@ import type { DecoderCudaRunner } from "../../server/src/engine/cuda/cuda-runner
 import type { RankLayout } from "../../server/src/engine/ranks/rank-group.ts";
 import { RankedRunner } from "../../server/src/engine/ranks/ranked-runner.ts";
 import { startThread } from "../../server/src/engine/ranks/thread-follower.ts";
+import { threadProgram } from "../support/source-loader.ts";
 import { type HostCompiler, hostCompiler } from "./compile-emulation.ts";
 import type { Exclusive } from "./emulated-device.ts";
 import { EmulatedGpu } from "./emulated-gpu.ts";
 import { EmulatedGroup, exclusiveIn, newGroupMemory } from "./emulated-group.ts";
 import { openEmulated } from "./open-emulated.ts";
 
-/** Sources need a loader on each thread. */
-const LOADER = `import { register } from ${JSON.stringify(import.meta.resolve("tsx/esm/api"))}; register();`;
-const RANK = JSON.stringify(new URL("./emulated-rank-worker.ts", import.meta.url).href);
-const PROGRAM = new URL(`data:text/javascript,${encodeURIComponent(`${LOADER} await import(${RANK});`)}`);
+const PROGRAM = threadProgram(new URL("./emulated-rank-worker.ts", import.meta.url));
 
 export interface EmulatedRanks {
   readonly runner: RankedRunner;

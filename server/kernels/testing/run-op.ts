@@ -69,7 +69,7 @@ export function maxDifference(a: ArrayLike<number>, b: ArrayLike<number>): numbe
 }
 
 async function withCpu<T>(use: (device: CpuDevice) => Promise<T>): Promise<T> {
-  const device = new CpuDevice({ numThreads: 2 });
+  const device = new CpuDevice({ numThreads: 1 });
   try {
     return await use(device);
   } finally {

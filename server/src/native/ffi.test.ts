@@ -4,6 +4,7 @@ import process from "node:process";
 import { test } from "node:test";
 import { promisify } from "node:util";
 import { Worker } from "node:worker_threads";
+import { SOURCE_LOADER } from "../../../tests/support/source-loader.ts";
 import {
   addressOf,
   copyFromMemory,
@@ -54,7 +55,7 @@ test("functionAt() goes on working after its library's handle has been collected
   const { stdout } = await promisify(execFile)(process.execPath, [
     "--expose-gc",
     "--conditions=nereid-source",
-    "--import=tsx",
+    `--import=${SOURCE_LOADER}`,
     "--input-type=module",
     `--eval=${program}`,
   ]);
@@ -83,8 +84,7 @@ test("async() runs on another thread while the event loop goes on", async () => 
 
 test("the settings can be applied again in a worker thread", async () => {
   const worker = new Worker(
-    `import("tsx/esm/api").then(async ({ register }) => {
-      register();
+    `import(${JSON.stringify(SOURCE_LOADER)}).then(async () => {
       const { openLibrary } = await import(${JSON.stringify(new URL("./ffi.ts", import.meta.url).href)});
       const abs = openLibrary("libc.so.6").func("abs", "int", ["int"]);
       require("node:worker_threads").parentPort.postMessage(abs(-3));

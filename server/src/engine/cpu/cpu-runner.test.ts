@@ -20,7 +20,7 @@ const OPTIONS: DecoderRunnerOptions = {
   modelDir: fileURLToPath(new URL("language_model/", MODEL)),
   numBlocks: 128,
   blockSize: 16,
-  numThreads: 2,
+  numThreads: 1,
 };
 /** Two f32 sums in another order may differ by this; closer candidates are a tie. */
 const TIE_MARGIN = 1e-3;

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { threadProgram } from "../../../../tests/support/source-loader.ts";
 import type { ChosenTokens, StepInput, StepRunner, TokenChoice } from "../step-runner.ts";
 import type { RankTask } from "./follow.ts";
 import type { Follower } from "./follower.ts";
@@ -7,10 +8,7 @@ import { RankedRunner } from "./ranked-runner.ts";
 import { unframeStep } from "./step-frame.ts";
 import { startThread, type ThreadFollower } from "./thread-follower.ts";
 
-/** Sources need a loader on each thread. */
-const LOADER = `import { register } from ${JSON.stringify(import.meta.resolve("tsx/esm/api"))}; register();`;
-const RANK = JSON.stringify(new URL("./echo-rank.test-support.ts", import.meta.url).href);
-const PROGRAM = new URL(`data:text/javascript,${encodeURIComponent(`${LOADER} await import(${RANK});`)}`);
+const PROGRAM = threadProgram(new URL("./echo-rank.test-support.ts", import.meta.url));
 const LAYOUT = { numTensorRanks: 2, numStages: 1 };
 
 function taskOf(modelDir: string): RankTask {

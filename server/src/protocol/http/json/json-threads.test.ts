@@ -3,6 +3,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { getPriority } from "node:os";
 import process from "node:process";
 import { test } from "node:test";
+import { threadProgram } from "../../../../../tests/support/source-loader.ts";
 import type { InferResponse } from "../../../core/infer-response.ts";
 import type { ServedModel } from "../../../core/model-server.ts";
 import type { AtEnd } from "../http-call.ts";
@@ -15,11 +16,7 @@ import { JsonThreads, MIN_OUTPUT_BYTES, MIN_TEXT_BYTES } from "./json-threads.ts
 const COUNT = 100_000;
 const SERVED = { config: { max_batch_size: 0 } } as unknown as ServedModel;
 const JSON_FORMS = { forms: new Map(), defaultForm: JSON_FORM };
-/** The thread's program from its source, which Node does not read by itself. */
-const SOURCE = new URL("json-thread.ts", import.meta.url);
-const PROGRAM = new URL(
-  `data:text/javascript,${encodeURIComponent(`import { register } from "${import.meta.resolve("tsx/esm/api")}"; register(); await import("${SOURCE}");`)}`,
-);
+const PROGRAM = threadProgram(new URL("json-thread.ts", import.meta.url));
 const BROKEN = new URL("data:text/javascript,throw new Error('no')");
 
 /** A codec with threads that have shown that they work. */

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import { after, before, test } from "node:test";
 import { RawHttpClient } from "../../../../../tests/fakes/raw-http-client.ts";
+import { threadProgram } from "../../../../../tests/support/source-loader.ts";
 import type { InferRequest } from "../../../core/infer-request.ts";
 import type { ModelServer, ServedModel } from "../../../core/model-server.ts";
 import { ResponseStream } from "../../../core/response-stream.ts";
@@ -12,9 +13,7 @@ import { JsonThreads } from "./json-threads.ts";
 const COUNT = 30_000;
 const PATH = "/v2/models/echo/infer";
 const SILENT: Logger = { info: ignore, warn: ignore, error: ignore, verbose: ignore, table: ignore };
-const PROGRAM = new URL(
-  `data:text/javascript,${encodeURIComponent(`import { register } from "${import.meta.resolve("tsx/esm/api")}"; register(); await import("${new URL("json-thread.ts", import.meta.url)}");`)}`,
-);
+const PROGRAM = threadProgram(new URL("json-thread.ts", import.meta.url));
 
 function ignore(): undefined {
   return undefined;
