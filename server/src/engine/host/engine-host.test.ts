@@ -30,10 +30,11 @@ async function startHost(
   t: TestContext,
   changes: Partial<EngineHostOptions> = {},
   behaviour = "",
+  warmUpSeconds = 0,
 ): Promise<{ host: EngineHost; lines: string[] }> {
   const { log, lines } = captureLog();
   const engine = { ...DEFAULT_ENGINE_CONFIG, maxSequences: 4 };
-  const spec = { modelDir: "/nowhere", engine, kvCacheTokens: 0, numThreads: 0 };
+  const spec = { modelDir: "/nowhere", engine, kvCacheTokens: 0, numThreads: 0, warmUpSeconds };
   const env = { FAKE_HOST: behaviour };
   const host = await EngineHost.start({ name: "tiny", spec, log, entry: ENTRY, env, firstBackoffMs: 20, ...changes });
   t.after(() => host.close());
@@ -163,6 +164,13 @@ test("start() rejects with the cause when loading fails, exits or hangs", async 
     /'tiny' ended unexpectedly \(loading took more than 1.5 s\) while loading/,
   );
   await assert.rejects(startHost(t, { entry: "/nowhere/host.ts" }), /'tiny' ended unexpectedly \(exit code 1\)/);
+});
+
+test("start() generates a few tokens, which count nowhere, and refuses a model whose steps fail", async (t) => {
+  await assert.rejects(startHost(t, {}, "fail-at-step", 30), /a step of the engine failed: the device is lost/);
+  const { host } = await startHost(t, {}, "", 30);
+  assert.deepEqual([host.stats().outputTokens, host.stats().iteration, host.stats().kvBlocksUsed], [0, 0, 0]);
+  await host.close();
 });
 
 test("a step that hangs or fails costs the requests under way, and the host is replaced", async (t) => {

@@ -14,6 +14,7 @@ import { type FrameReader, FrameSplitter, FrameWriter } from "./frame.ts";
 import { loadServices } from "./load-services.ts";
 import { CANCEL, CLOSE, LOAD, LOAD_FAILED, READY, readRequest, SUBMIT } from "./messages.ts";
 import { StepReport } from "./step-report.ts";
+import { warmEngine } from "./warm-engine.ts";
 
 export interface EngineServerOptions {
   readonly socket: Duplex;
@@ -69,7 +70,7 @@ class EngineServer {
 
   async #load(spec: EngineSpec): Promise<void> {
     const runner = await this.#options.createRunner(spec);
-    const services = await this.#loadServices(spec, runner).catch(async (error: unknown) => {
+    const services = await this.#prepare(spec, runner).catch(async (error: unknown) => {
       await runner.close();
       throw error;
     });
@@ -83,7 +84,8 @@ class EngineServer {
     this.#onTurn(); // the figures of an engine that has not run yet
   }
 
-  async #loadServices(spec: EngineSpec, runner: StepRunner): Promise<EngineServices> {
+  async #prepare(spec: EngineSpec, runner: StepRunner): Promise<EngineServices> {
+    if (spec.warmUpSeconds !== 0) await warmEngine(runner, spec.engine);
     const services = await loadServices(spec, runner);
     return { ...services, drafter: await this.#options.createDrafter?.(spec, runner) };
   }
