@@ -7,6 +7,7 @@
 import { isCancelled } from "../core/infer-request.ts";
 import type { ModelDynamicBatching, ModelQueuePolicy } from "../core/model-config.ts";
 import { ServerError } from "../core/server-error.ts";
+import { uint64Text } from "../core/uint64.ts";
 import { requestPrefix } from "../core/validate-request.ts";
 import type { ScheduledRequest } from "./scheduled-request.ts";
 
@@ -80,7 +81,7 @@ export class RequestQueue {
     const known = this.#levels[at];
     if (known?.number === number) return known;
     const batching = this.#batching;
-    const policy = batching?.priority_queue_policy[String(number)] ?? batching?.default_queue_policy;
+    const policy = batching?.priority_queue_policy[uint64Text(number)] ?? batching?.default_queue_policy;
     const level = new Level(number, policy);
     if (this.#levels.length >= MAX_EMPTY_LEVELS) this.#levels = this.#levels.filter(({ length }) => length > 0);
     this.#levels.push(level);

@@ -6,6 +6,8 @@ function plain(json: string): unknown {
   return JSON.parse(JSON.stringify(parseJsonMessage(json, "ModelConfig")));
 }
 
+const MAX = "18446744073709551615";
+
 for (const [what, json, expected] of [
   ["names as in the file", '{"max_batch_size":2}', { max_batch_size: 2 }],
   ["names in camelCase", '{"maxBatchSize":2}', { max_batch_size: 2 }],
@@ -24,6 +26,22 @@ for (const [what, json, expected] of [
     '{"sequence_batching":{"direct":{"minimum_slot_utilization":"0.5"}}}',
     { sequence_batching: { direct: { minimum_slot_utilization: 0.5 } } },
   ],
+  [
+    "one object or value in place of a list",
+    '{"instance_group":{"count":2,"kind":"KIND_CPU","gpus":3},"input":[{"dims":4}],"output":null}',
+    { instance_group: [{ count: 2, kind: "KIND_CPU", gpus: [3] }], input: [{ dims: [4] }] },
+  ],
+  [
+    "the largest numbers of 64 bits, as a number, a text and a key",
+    `{"dynamic_batching":{"priority_levels":${MAX},"default_priority_level":"${MAX}","priority_queue_policy":{"${MAX}":{}}}}`,
+    {
+      dynamic_batching: {
+        priority_levels: 2 ** 64,
+        default_priority_level: 2 ** 64,
+        priority_queue_policy: { [MAX]: {} },
+      },
+    },
+  ],
 ] as const) {
   test(`parseJsonMessage() reads ${what}`, () => {
     assert.deepEqual(plain(json), expected);
@@ -35,7 +53,13 @@ for (const [json, expected] of [
   ["[]", "the configuration expects an object, got []"],
   ['{"max_batch_sise":2}', "the model configuration has no field 'max_batch_sise'; did you mean 'max_batch_size'?"],
   ['{"input":[{"nam":"x"}]}', "'input[0]' has no field 'nam'; did you mean 'name'?"],
-  ['{"input":{}}', "'input' expects a list, got {}"],
+  ['{"input":3}', "'input[0]' expects an object, got 3"],
+  [
+    '{"dynamic_batching":{"priority_levels":18446744073709555712}}',
+    "takes uint64 values from 0 to 18446744073709551615",
+  ],
+  ['{"dynamic_batching":{"priority_levels":-1}}', "takes uint64 values from"],
+  ['{"dynamic_batching":{"priority_levels":"18446744073709551616"}}', "takes uint64 values from"],
   ['{"name":3}', "'name' expects a quoted text, got 3"],
   ['{"max_batch_size":1.5}', "'max_batch_size' expects an integer, got 1.5"],
   ['{"max_batch_size":3000000000}', "'max_batch_size' takes int32 values from"],

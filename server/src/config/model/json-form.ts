@@ -3,7 +3,15 @@
  * Format". Defaults and rules across fields are applied elsewhere.
  */
 import { invalidArgument, type ServerError } from "../../core/server-error.ts";
-import { expectedOf, isIntegerType, parseFloatText, parseInteger, rangeText } from "../pbtxt/scalar-text.ts";
+import { uint64Text } from "../../core/uint64.ts";
+import {
+  expectedOf,
+  type IntegerType,
+  isIntegerType,
+  parseFloatText,
+  parseInteger,
+  rangeText,
+} from "../pbtxt/scalar-text.ts";
 import { enumHint, unknownFieldHint } from "../pbtxt/text-hints.ts";
 import { type FieldSpec, type MessageSpec, messageSpec, type ScalarType, type ValueSpec } from "./schema.ts";
 import { emptyRecord, type WrittenMessage, type WrittenValue } from "./written-message.ts";
@@ -58,12 +66,12 @@ function refuseSecondChoice(field: FieldSpec, chosen: Map<string, string>, at: s
 function readField(field: FieldSpec, json: unknown, at: string): WrittenValue {
   if (field.shape === "single") return readValue(field.value, json, at);
   if (field.shape === "list") {
-    if (!Array.isArray(json)) throw invalid(`'${at}' expects a list, got ${shown(json)}`);
-    return json.map((element, index) => readValue(field.value, element, `${at}[${index}]`));
+    const list: readonly unknown[] = Array.isArray(json) ? json : [json]; // as protobuf's reader, which takes one alone
+    return list.map((element, index) => readValue(field.value, element, `${at}[${index}]`));
   }
   const map = emptyRecord<WrittenValue>();
   for (const [key, element] of Object.entries(objectOf(json, at))) {
-    const name = field.key === "uint64" ? String(readScalar("uint64", key, `${at} key`)) : key;
+    const name = field.key === "uint64" ? uint64Text(Number(readScalar("uint64", key, `${at} key`))) : key;
     map[name] = readValue(field.value, element, `${at}["${key}"]`);
   }
   return map;
@@ -94,13 +102,17 @@ function scalarOf(type: ScalarType, json: unknown): string | number | boolean | 
   if (type === "string") return typeof json === "string" ? json : undefined;
   if (type === "bool") return typeof json === "boolean" ? json : undefined;
   if (isIntegerType(type)) {
-    const isInteger = typeof json === "number" && Number.isInteger(json);
-    if (!isInteger && typeof json !== "string") return undefined;
-    // Above 2^53 a number does not print as an integer, and is refused as out of range.
-    return Math.abs(Number(json)) > Number.MAX_SAFE_INTEGER ? "range" : parseInteger(String(json), type);
+    if (typeof json === "string") return parseInteger(json, type);
+    return typeof json === "number" && Number.isInteger(json) ? wholeNumber(json, type) : undefined;
   }
   if (typeof json === "number") return json;
   return typeof json === "string" ? parseFloatText(json, type) : undefined;
+}
+
+/** Above 2^53 a number does not print as an integer: its digits are those that it was rounded to. */
+function wholeNumber(json: number, type: IntegerType): number | "range" | undefined {
+  if (json >= 0 && json <= 2 ** 64) return parseInteger(uint64Text(json), type);
+  return json < Number.MIN_SAFE_INTEGER || json > 0 ? "range" : parseInteger(String(json), type);
 }
 
 const MAX_SHOWN_LENGTH = 60;

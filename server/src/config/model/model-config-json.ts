@@ -3,10 +3,11 @@
  * some 64-bit integers as text.
  */
 import type { ModelConfig } from "../../core/model-config.ts";
+import { jsonWithUint64 } from "../../core/uint64.ts";
 import { type FieldSpec, messageSpec } from "./schema.ts";
 
 export function modelConfigJson(config: ModelConfig): string {
-  return JSON.stringify(printedMessage("ModelConfig", config as unknown as Message));
+  return jsonWithUint64(printedMessage("ModelConfig", config as unknown as Message));
 }
 
 type Message = Readonly<Record<string, unknown>>;

@@ -23,10 +23,13 @@ interface Found {
   readonly settings?: Readonly<Record<string, string>>;
   readonly autoComplete?: boolean;
   readonly modelName?: string;
+  /** In place of `text`. */
+  readonly json?: string;
 }
 
 function complete({
   text,
+  json,
   artifacts,
   description,
   gpus,
@@ -35,7 +38,7 @@ function complete({
   modelName = "m",
 }: Found): ModelConfig {
   return completeModelConfig({
-    written: text === undefined ? emptyModelConfig() : parseModelConfigText(text, "config.pbtxt"),
+    written: json !== undefined ? parseModelConfigJson(json) : parseModelConfigText(text ?? "", "config.pbtxt"),
     modelName,
     artifacts: artifacts ?? [],
     description,
@@ -62,6 +65,19 @@ test("modelConfigJson() prints an ONNX model without configuration byte for byte
     modelConfigJson(config),
     `{"name":"mlp_auto","platform":"onnxruntime_onnx","backend":"onnxruntime","runtime":"","version_policy":{"latest":{"num_versions":1}},"max_batch_size":4,"input":[{"name":"x","data_type":"TYPE_FP32","format":"FORMAT_NONE","dims":[4],"is_shape_tensor":false,"allow_ragged_batch":false,"optional":false,"is_non_linear_format_io":false}],"output":[{"name":"y","data_type":"TYPE_FP32","dims":[3],"label_filename":"","is_shape_tensor":false,"is_non_linear_format_io":false}],"batch_input":[],"batch_output":[],${OPTIMIZATION},"dynamic_batching":{"preferred_batch_size":[4],"max_queue_delay_microseconds":0,"preserve_ordering":false,"priority_levels":0,"default_priority_level":0,"priority_queue_policy":{}},"instance_group":[{"name":"mlp_auto","kind":"KIND_CPU","count":2,${GROUP_REST},"default_model_filename":"model.onnx",${REST}}`,
   );
+});
+
+test("modelConfigJson() prints numbers of 64 bits with all digits, and is read again as it was", () => {
+  const max = "18446744073709551615";
+  const text = `backend: "python" max_batch_size: 4 input { name: "X" data_type: TYPE_INT32 dims: 1 }
+    output { name: "Y" data_type: TYPE_INT32 dims: 1 } dynamic_batching { priority_levels: ${max} default_priority_level: 9007199254740994
+    priority_queue_policy { key: ${max} value { default_timeout_microseconds: ${max} } } }`;
+  const printed = modelConfigJson(complete({ text }));
+  for (const part of [`"priority_levels":${max},`, '"default_priority_level":9007199254740994,', `"${max}":{`]) {
+    assert.ok(printed.includes(part), `${part} in ${printed}`);
+  }
+  assert.ok(printed.includes(`"default_timeout_microseconds":${max},`), printed);
+  assert.equal(modelConfigJson(complete({ json: printed })), printed);
 });
 
 test("modelConfigJson() prints sequence batching, priorities and rate limits in full", () => {

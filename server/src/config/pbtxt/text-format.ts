@@ -5,6 +5,7 @@
  * are applied elsewhere.
  */
 import type { ServerError } from "../../core/server-error.ts";
+import { uint64Text } from "../../core/uint64.ts";
 import { type FieldSpec, type MessageSpec, messageSpec, type ScalarType, type ValueSpec } from "../model/schema.ts";
 import { emptyRecord, type WrittenMessage, type WrittenValue } from "../model/written-message.ts";
 import { isPlaceholderText, placeholderName, standInOf, unfilledText } from "./placeholders.ts";
@@ -235,7 +236,8 @@ function putEntries(message: Record<string, WrittenValue>, field: FieldSpec, ent
   const map = (message[field.name] as Record<string, WrittenValue> | undefined) ?? emptyRecord<WrittenValue>();
   message[field.name] = map;
   for (const entry of entries as readonly WrittenMessage[]) {
-    const key = String(entry.key ?? (field.key === "uint64" ? 0 : ""));
+    const { key: written = field.key === "uint64" ? 0 : "" } = entry;
+    const key = typeof written === "number" ? uint64Text(written) : String(written);
     map[key] = entry.value ?? (field.value.kind === "message" ? emptyRecord<WrittenValue>() : "");
   }
 }

@@ -6,10 +6,11 @@ import type { JsonObject, JsonValue } from "@nereid/wire";
 import { type LogFormat, logFormatOf } from "../../../core/log-format.ts";
 import type { LogSettings, ModelServer } from "../../../core/model-server.ts";
 import { invalidArgument, ServerError } from "../../../core/server-error.ts";
+import { jsonWithUint64 } from "../../../core/uint64.ts";
 import { ownRows } from "../../call-access.ts";
 import { overridePath } from "../../override-path.ts";
 import type { HttpCall } from "../http-call.ts";
-import { emptyReply, errorReply, type HttpReply, jsonReply } from "../http-reply.ts";
+import { bytesReply, emptyReply, errorReply, type HttpReply, jsonReply } from "../http-reply.ts";
 import { accessError, expectBoolean, expectString, expectUnsigned, jsonError } from "../json/json-access.ts";
 import { readObject } from "../json/read-object.ts";
 import { modelConfigValue } from "./model-config-value.ts";
@@ -56,7 +57,8 @@ export class ManageHandlers {
   }
 
   modelConfig({ model, version }: RouteMatch): HttpReply {
-    return jsonReply(modelConfigValue(this.#server.model(model, version).config));
+    const value = modelConfigValue(this.#server.model(model, version).config);
+    return bytesReply("application/json", [Buffer.from(jsonWithUint64(value))]);
   }
 
   /** Lists show a key with a list of models no others. */
