@@ -24,6 +24,15 @@ export interface BackendResponse {
   readonly release?: (() => void) | undefined;
 }
 
+/** One response of a stream, for the statistics. Times in ms of `performance.now()`. */
+export interface ResponseReport {
+  readonly startMs: number;
+  /** Undefined: no outputs were made. */
+  readonly outputStartMs: number | undefined;
+  readonly endMs: number;
+  readonly outcome: "success" | "fail" | "empty_response" | "cancel";
+}
+
 /** One request of a batch, as a backend sees it. Exactly one final response or one `fail` ends it. */
 export interface BackendRequest {
   /** Inputs are complete and checked against the configuration; shapes are those the model sees (after `reshape`). */
@@ -40,6 +49,8 @@ export interface BackendRequest {
    * Responses sent before still reach the client.
    */
   reschedule?(): void;
+  /** Reports one response of a stream to the statistics, in the order of the responses. */
+  reportResponse?(report: ResponseReport): void;
   /**
    * Resolves when the client has taken enough of what was sent: a producer of many responses awaits it. Undefined: it has.
    */

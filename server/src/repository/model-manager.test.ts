@@ -212,6 +212,12 @@ test("load() refuses names that are no names", async () => {
   for (const name of ["", "..", ".", "a/b", "a\\b", "\0"]) {
     await assert.rejects(repository.manager.load(name, {}), { code: "invalid_argument" }, JSON.stringify(name));
   }
+  for (const [name, message] of [
+    [" \t", "Model name cannot be empty. Please enter a valid name to deploy."],
+    [" ..", "invalid model name ' ..', model name must not contain path traversal characters"],
+  ] as const) {
+    await assert.rejects(repository.manager.load(name, {}), { code: "invalid_argument", message });
+  }
   await assert.rejects(repository.manager.load("nope", {}), { code: "internal" });
 });
 

@@ -3,27 +3,14 @@
  * request, compute times per request and per execution, batches by size. Written by schedulers, read by the statistics
  * API and the metrics page. Input: milliseconds of `performance.now()`; stored: nanoseconds.
  */
-import type { DurationStatistic, InferBatchStatistics, ModelStatistics } from "../core/model-server.ts";
+import type { ResponseReport } from "../backend/backend.ts";
+import type { InferBatchStatistics, ModelStatistics } from "../core/model-server.ts";
 import type { FailureReason } from "../core/server-error.ts";
 
+import { Duration } from "./duration.ts";
 import type { ExecutionTiming } from "./execution-timing.ts";
 import type { LatencyObserver } from "./latency-observer.ts";
-
-const NS_PER_MS = 1e6;
-
-class Duration {
-  count = 0;
-  ns = 0;
-
-  add(ms: number): void {
-    this.count += 1;
-    this.ns += Math.max(0, Math.round(ms * NS_PER_MS));
-  }
-
-  snapshot(): DurationStatistic {
-    return { count: this.count, ns: this.ns };
-  }
-}
+import { ResponseStatistics } from "./response-statistics.ts";
 
 class ComputeDurations {
   readonly input: Duration = new Duration();
@@ -52,6 +39,7 @@ export class StatisticsCounter {
   readonly #cacheMiss = new Duration();
   readonly #compute = new ComputeDurations();
   readonly #batches = new Map<number, ComputeDurations>();
+  readonly #responses = new ResponseStatistics();
   readonly #failures: Record<FailureReason, number> = { REJECTED: 0, CANCELED: 0, BACKEND: 0, OTHER: 0 };
 
   constructor(latencies?: LatencyObserver) {
@@ -108,6 +96,11 @@ export class StatisticsCounter {
     this.#cacheMiss.add(ms);
   }
 
+  /** A response of a stream; `place`: 0 for the first of its request. */
+  responded(place: number, report: ResponseReport): void {
+    this.#responses.add(place, report);
+  }
+
   failed(reason: FailureReason, totalMs: number): void {
     this.#failures[reason] += 1;
     this.#fail.add(totalMs);
@@ -135,7 +128,7 @@ export class StatisticsCounter {
         cache_hit: this.#cacheHit.snapshot(),
         cache_miss: this.#cacheMiss.snapshot(),
       },
-      response_stats: {},
+      response_stats: this.#responses.snapshot(),
       batch_stats: [...this.#batches].sort(([a], [b]) => a - b).map(([size, durations]) => batchRow(size, durations)),
       memory_usage: [],
     };

@@ -2,7 +2,7 @@
  * A request inside a scheduler: the backend's view, its end, and its bookkeeping. Exactly one final response or failure
  * ends it; anything later is dropped.
  */
-import type { BackendResponse } from "../backend/backend.ts";
+import type { BackendResponse, ResponseReport } from "../backend/backend.ts";
 import type { InferRequest } from "../core/infer-request.ts";
 import { NO_PARAMETERS } from "../core/infer-request.ts";
 import type { InferResponse } from "../core/infer-response.ts";
@@ -56,6 +56,7 @@ export class ScheduledRequest implements ExecutableRequest {
   #isTraceOver = false;
   #failure: ServerError | undefined;
   #endMs = 0;
+  #numReported = 0;
   #dequeuedMs = -1;
   #timing: ExecutionTiming | undefined;
 
@@ -182,6 +183,11 @@ export class ScheduledRequest implements ExecutableRequest {
     if (this.#held === undefined) this.stream.fail(error);
     else this.#heldFailure = error;
     this.#end(error);
+  }
+
+  reportResponse(report: ResponseReport): void {
+    this.#context.statistics.responded(this.#numReported, report);
+    this.#numReported += 1;
   }
 
   drained(): Promise<void> | undefined {

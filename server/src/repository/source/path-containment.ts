@@ -39,7 +39,8 @@ export function isSafeModelName(name: string): boolean {
 
 /** The name of a load request. @throws ServerError invalid_argument in Triton's words */
 export function expectModelName(name: string): void {
-  if (name === "") throw invalidArgument("Model name cannot be empty. Please enter a valid name to deploy.");
-  if (isSafeModelName(name)) return;
+  const trimmed = name.trim();
+  if (trimmed === "") throw invalidArgument("Model name cannot be empty. Please enter a valid name to deploy.");
+  if (isSafeModelName(trimmed)) return;
   throw invalidArgument(`invalid model name '${name}', model name must not contain path traversal characters`);
 }
