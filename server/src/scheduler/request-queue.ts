@@ -5,9 +5,9 @@
  */
 
 import { isCancelled } from "../core/infer-request.ts";
+import { uint64Text } from "../core/json-object.ts";
 import type { ModelDynamicBatching, ModelQueuePolicy } from "../core/model-config.ts";
 import { ServerError } from "../core/server-error.ts";
-import { uint64Text } from "../core/uint64.ts";
 import { requestPrefix } from "../core/validate-request.ts";
 import type { ScheduledRequest } from "./scheduled-request.ts";
 

@@ -2,8 +2,9 @@
  * Parses a model configuration in JSON (the `config` parameter of a load request). Source: protobuf.dev, "ProtoJSON
  * Format". Defaults and rules across fields are applied elsewhere.
  */
+
+import { uint64Text } from "../../core/json-object.ts";
 import { invalidArgument, type ServerError } from "../../core/server-error.ts";
-import { uint64Text } from "../../core/uint64.ts";
 import {
   expectedOf,
   type IntegerType,

@@ -2,8 +2,9 @@
  * The JSON of `/config` (Triton's model configuration extension): every primitive with its default, no absent messages,
  * some 64-bit integers as text.
  */
+
+import { jsonWithUint64 } from "../../core/json-object.ts";
 import type { ModelConfig } from "../../core/model-config.ts";
-import { jsonWithUint64 } from "../../core/uint64.ts";
 import { type FieldSpec, messageSpec } from "./schema.ts";
 
 export function modelConfigJson(config: ModelConfig): string {

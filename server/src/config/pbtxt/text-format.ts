@@ -4,8 +4,9 @@
  * list may end with a comma. A known template placeholder gives a note, not an error. Defaults and rules across fields
  * are applied elsewhere.
  */
+
+import { uint64Text } from "../../core/json-object.ts";
 import type { ServerError } from "../../core/server-error.ts";
-import { uint64Text } from "../../core/uint64.ts";
 import { type FieldSpec, type MessageSpec, messageSpec, type ScalarType, type ValueSpec } from "../model/schema.ts";
 import { emptyRecord, type WrittenMessage, type WrittenValue } from "../model/written-message.ts";
 import { isPlaceholderText, placeholderName, standInOf, unfilledText } from "./placeholders.ts";

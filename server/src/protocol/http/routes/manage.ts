@@ -3,10 +3,10 @@
  * model repository extension).
  */
 import type { JsonObject, JsonValue } from "@nereid/wire";
+import { jsonWithUint64 } from "../../../core/json-object.ts";
 import { type LogFormat, logFormatOf } from "../../../core/log-format.ts";
 import type { LogSettings, ModelServer } from "../../../core/model-server.ts";
 import { invalidArgument, ServerError } from "../../../core/server-error.ts";
-import { jsonWithUint64 } from "../../../core/uint64.ts";
 import { ownRows } from "../../call-access.ts";
 import { overridePath } from "../../override-path.ts";
 import type { HttpCall } from "../http-call.ts";

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { jsonWithUint64, uint64Text } from "./uint64.ts";
+import { jsonWithUint64, uint64Text } from "./json-object.ts";
 
 test("uint64Text() has all digits, and those of the largest value for what rounds to it", () => {
   for (const [value, text] of [
