@@ -4,8 +4,9 @@ import { Agent, request } from "node:http";
 export interface Load {
   readonly path: string;
   readonly body: object;
-  /** Count Server-Sent Events. */
   readonly isStream: boolean;
+  /** Stands once in each event that has a part of the text: the first and the last ones of a stream may have none. */
+  readonly eventMark: string;
   readonly clients: number;
 }
 
@@ -31,8 +32,8 @@ export async function runLoad(port: number, load: Load, forMs: number): Promise<
   return { requests, events };
 }
 
-/** Number of events in the answer. */
-function ask(port: number, { path, body }: Load, agent: Agent): Promise<number> {
+/** Number of events with text in the answer. */
+function ask(port: number, { path, body, eventMark }: Load, agent: Agent): Promise<number> {
   return new Promise((resolve, reject) => {
     const call = request({ host: "127.0.0.1", port, path, method: "POST", agent }, (response) => {
       let text = "";
@@ -42,7 +43,7 @@ function ask(port: number, { path, body }: Load, agent: Agent): Promise<number> 
       });
       response.on("end", () => {
         if (response.statusCode !== 200) reject(new Error(text));
-        else resolve(text.split("data: ").length - 1);
+        else resolve(text.split(eventMark).length - 1);
       });
     });
     call.on("error", reject);
