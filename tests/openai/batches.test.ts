@@ -96,13 +96,14 @@ async function create(
   lines: readonly (object | string)[],
   name = "one",
   endpoint: BatchCreateParams["endpoint"] = "/v1/completions",
+  more: Pick<BatchCreateParams, "output_expires_after"> = {},
 ): Promise<Batch> {
   const text = lines.map((line) => (typeof line === "string" ? line : JSON.stringify(line))).join("\n");
   const file = await clientOf(name).files.create({
     file: await toFile(Buffer.from(text), "in.jsonl"),
     purpose: "batch",
   });
-  return clientOf(name).batches.create({ input_file_id: file.id, endpoint, completion_window: "24h" });
+  return clientOf(name).batches.create({ input_file_id: file.id, endpoint, completion_window: "24h", ...more });
 }
 
 async function until(id: string, isReached: (batch: Batch) => boolean, name = "one"): Promise<Batch> {
@@ -201,7 +202,8 @@ test("each input of an array is embedded, also where there are more than the mod
   const inputs = [["a", "bb", "ccc"], ["dddd"], Array.from({ length: 9 }, (_, i) => "x".repeat(i + 1))];
   const lines = inputs.map((input, i) => lineOf(`r${i}`, { model: "vectors", input }, "/v1/embeddings"));
   const wrong = lineOf("wrong", { model: "vectors", input: [] }, "/v1/embeddings");
-  const { id } = await create([...lines, wrong], "one", "/v1/embeddings");
+  const lifetime = { anchor: "created_at" as const, seconds: 7200 };
+  const { id } = await create([...lines, wrong], "one", "/v1/embeddings", { output_expires_after: lifetime });
   const batch = await until(id, isOver);
   assert.deepEqual(batch.request_counts, { total: 4, completed: 3, failed: 1 });
   const answers = await linesOf(batch.output_file_id);
@@ -214,6 +216,8 @@ test("each input of an array is embedded, also where there are more than the mod
     );
   }
   assert.deepEqual([...(await linesOf(batch.error_file_id)).keys()], ["wrong"]);
+  const { created_at, expires_at } = await clientOf().files.retrieve(String((await until(id, isOver)).output_file_id));
+  assert.ok(Math.abs(Number(expires_at) - created_at - 7200) <= 5, `${created_at} to ${expires_at}`);
 });
 
 test("a wrong input file fails the batch with the faults of its lines", async () => {

@@ -271,6 +271,42 @@ test("responses.compact() shortens a conversation that is longer than the contex
   assert.ok(usage.input_tokens > 500 && usage.input_tokens + usage.output_tokens <= 2048, JSON.stringify(usage));
 });
 
+test("a compaction_trigger is answered by the summary alone, streamed too", async () => {
+  const input: ResponseInputItem[] = [
+    { role: "user", content: "say: It is README.md." },
+    { type: "compaction_trigger" },
+  ];
+  const events = await collect(await client.responses.create({ model: "echo", input, stream: true }));
+  assert.deepEqual(orderOf(events), [
+    "created",
+    "in_progress",
+    "output_item.added",
+    "compaction.compacting",
+    "output_item.done",
+    "completed",
+  ]);
+  const [kept] = await collect(client.responses.inputItems.list(String(Reflect.get(events[0] ?? {}, "response")?.id)));
+  assert.ok(kept !== undefined);
+  const { output } = await client.responses.create({ model: "echo", input });
+  assert.deepEqual(
+    output.map(({ type }) => type),
+    ["compaction"],
+  );
+});
+
+test("context_management compacts a conversation that is longer than its threshold, and no other", async () => {
+  const body = { model: LLM, input: QUESTION, temperature: 0, max_output_tokens: 4, store: false };
+  const management = (threshold: number) => [{ type: "compaction", compact_threshold: threshold }];
+  const short = await client.responses.create({ ...body, context_management: management(1000) });
+  assert.equal(short.output_text, " The first computer bu");
+  const long = await client.responses.create({ ...body, context_management: management(5) });
+  assert.deepEqual(
+    long.output.map(({ type }) => type),
+    ["compaction", "message"],
+  );
+  assert.ok((long.usage?.output_tokens ?? 0) > 4, "tokens of the summary count");
+});
+
 const REFUSALS: readonly (readonly [what: string, body: object, code: string | null, param: string])[] = [
   ["no input", { model: "echo" }, "missing_required_parameter", "input"],
   ["an empty input", { model: "echo", input: [] }, "invalid_value", "input"],

@@ -32,6 +32,13 @@ export async function* execute({ inputs }) {
 }
 `;
 
+/** Tells its temperature. */
+const WARM = `
+export async function* execute({ inputs }) {
+  yield { text_output: [String(inputs.temperature?.data[0])] };
+}
+`;
+
 /** One word every 20 ms until its client leaves; the log says how far it came. */
 const SLOW = `
 export async function* execute({ signal }, context) {
@@ -70,6 +77,8 @@ export function createScriptedModels(): Promise<ModelRepository> {
         ', { name: "messages" data_type: TYPE_STRING dims: [ 1 ] }, { name: "user" data_type: TYPE_STRING dims: [ 1 ] optional: true }',
       ),
       "messages/1/model.ts": MESSAGES,
+      "warm/config.pbtxt": `${TEXT_MODEL("warm", ', { name: "temperature" data_type: TYPE_FP32 dims: [ 1 ] optional: true }')}parameters { key: "default_sampling" value: { string_value: "{\\"temperature\\": 0.25}" } }\n`,
+      "warm/1/model.ts": WARM,
       "slow/config.pbtxt": TEXT_MODEL("slow", ""),
       "slow/1/model.ts": SLOW,
       "fails/config.pbtxt": TEXT_MODEL("fails", ""),

@@ -1,4 +1,4 @@
-/** Tools and reasoning by OpenAI's own client, against a model that answers by rule and one that knows nothing. */
+/** Tools, reasoning and default sampling by OpenAI's own client, against a model that answers by rule and one that knows nothing. */
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import OpenAI from "openai";
@@ -221,4 +221,12 @@ test("a grammar that cannot hold is refused by name, in chats and responses", as
     tools: [{ type: "custom", name: "x", format }],
   });
   await assert.rejects(response, { status: 400, param: "tools[0].format.definition", message: /'A' is not defined/ });
+});
+
+test("default_sampling of a model holds where the request says nothing", async () => {
+  const told = async (more: object): Promise<string> => {
+    const answer = await client.chat.completions.create({ model: "warm", messages: say("x"), ...more });
+    return answer.choices[0]?.message.content ?? "";
+  };
+  assert.deepEqual([await told({}), await told({ temperature: 0.5 })], ["0.25", "0.5"]);
 });

@@ -22,7 +22,7 @@ const FAMILIES: readonly GapTokens[] = [
 ];
 
 /** Undefined: the tokenizer has no tokens for a gap. */
-export function gapPrompt(tokenizer: Tokenizer, before: string, behind: string): string | undefined {
+export function gapPrompt(tokenizer: Pick<Tokenizer, "idOf">, before: string, behind: string): string | undefined {
   const family = FAMILIES.find(({ prefix, suffix, middle }) =>
     [prefix, suffix, middle].every((token) => token === "" || tokenizer.idOf(token) !== undefined),
   );

@@ -173,7 +173,7 @@ function resultFacts(
   { owner, batch }: Entry,
   kind: string,
 ): Pick<StoredFile, "owner" | "fileName" | "purpose" | "expiresAt"> {
-  const expiresAt = nowSeconds() + RESULT_LIFETIME_S;
+  const expiresAt = nowSeconds() + (batch.output_expires_after?.seconds ?? RESULT_LIFETIME_S);
   return { owner, fileName: `${batch.id}_${kind}.jsonl`, purpose: "batch_output", expiresAt };
 }
 

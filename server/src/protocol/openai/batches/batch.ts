@@ -46,6 +46,18 @@ export interface RequestCounts {
   readonly failed: number;
 }
 
+/** Lifetime of the files with results, from their creation. */
+export interface OutputLifetime {
+  readonly anchor: "created_at";
+  readonly seconds: number;
+}
+
+/** OpenAI's bounds. */
+const OUTPUT_LIFETIME: Schema<OutputLifetime> = object<OutputLifetime>({
+  anchor: required(oneOf("created_at")),
+  seconds: required(integer(3600, 2_592_000)),
+});
+
 /** Times are seconds since 1970. */
 export interface Batch {
   readonly id: string;
@@ -68,6 +80,7 @@ export interface Batch {
   readonly cancelled_at?: number | undefined;
   readonly request_counts: RequestCounts;
   readonly metadata?: JsonObject | undefined;
+  readonly output_expires_after?: OutputLifetime | undefined;
 }
 
 /** Whose batch it is: the name of the API key, "" without keys. */
@@ -112,6 +125,7 @@ const BATCH: Schema<Batch> = object<Batch>({
     }),
   ),
   metadata: optional(anyObject()),
+  output_expires_after: optional(OUTPUT_LIFETIME),
 });
 
 export const OWNED_BATCH: Schema<OwnedBatch> = object<OwnedBatch>({
@@ -137,6 +151,7 @@ export interface BatchRequest {
   readonly endpoint: Endpoint;
   readonly completion_window: "24h";
   readonly metadata?: JsonObject | undefined;
+  readonly output_expires_after?: OutputLifetime | undefined;
 }
 
 export const BATCH_REQUEST: Schema<BatchRequest> = object<BatchRequest>({
@@ -144,6 +159,7 @@ export const BATCH_REQUEST: Schema<BatchRequest> = object<BatchRequest>({
   endpoint: required(oneOf(...ENDPOINTS)),
   completion_window: required(oneOf("24h")),
   metadata: optional(METADATA),
+  output_expires_after: optional(OUTPUT_LIFETIME),
 });
 
 const OVER: ReadonlySet<BatchStatus> = new Set(["failed", "completed", "expired", "cancelled"]);

@@ -34,6 +34,7 @@ export interface ChatRequest extends GenerationFields, ToolFields {
   readonly modalities?: readonly string[] | undefined;
   readonly audio?: unknown;
   readonly web_search_options?: unknown;
+  readonly moderation?: unknown;
   readonly chat_template?: unknown;
 }
 
@@ -73,6 +74,7 @@ export const CHAT_REQUEST: Schema<ChatRequest> = object<ChatRequest>({
   documents: optional(anything()),
   verbosity: optional(string()),
   modalities: optional(mapped(array(string()), textOnly)),
+  moderation: optional(refused("This server has no model for moderation.")),
   audio: optional(refused("The models of this server answer with text only.")),
   web_search_options: optional(refused("This server searches no web.")),
   chat_template: optional(refused("Templates belong to the model: set 'chat_template' in its config.pbtxt.")),

@@ -53,6 +53,8 @@ interface Turn {
 class ConversationBuilder {
   readonly #messages: ReadMessage[] = [];
   #turn: Turn | undefined;
+  /** The latest; it stands for those before it too. */
+  #summary: ReadMessage | undefined;
 
   add(item: JsonObject, path: string): void {
     switch (kindOf(String(item.type))) {
@@ -102,12 +104,16 @@ class ConversationBuilder {
     turn.reasoning += turn.reasoning === "" ? text : `\n${text}`;
   }
 
-  /** Every template takes a user's message at any place. Summaries of other servers cannot be read. */
+  /**
+   * Stands for all before it but the words of users, and every template takes a user's message at any place. Summaries of
+   * other servers cannot be read.
+   */
   #addSummary(text: string): void {
     if (text === "") return;
     this.#flush();
-    const content = `Summary of the conversation so far:\n${text}`;
-    this.#messages.push({ message: { role: "user", content }, images: [] });
+    const kept = this.#messages.filter((each) => each !== this.#summary && isGiven(each));
+    this.#summary = { message: { role: "user", content: `Summary of the conversation so far:\n${text}` }, images: [] };
+    this.#messages.splice(0, this.#messages.length, ...kept, this.#summary);
   }
 
   /** A call that another server ran has its result beside it. */
@@ -151,6 +157,10 @@ class ConversationBuilder {
     };
     this.#messages.push({ message, images: [] });
   }
+}
+
+function isGiven({ message: { role } }: ReadMessage): boolean {
+  return role !== "assistant" && role !== "tool";
 }
 
 /** An agent's message to another is a user's for the model. @throws ApiError */

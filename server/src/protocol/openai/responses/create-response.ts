@@ -6,11 +6,12 @@ import type { ApiReply, RouteCall } from "../../api/route.ts";
 import type { JsonObject } from "../../api/schema.ts";
 import { TextStream } from "../../api/text-stream.ts";
 import { jsonReply } from "../../http/http-reply.ts";
-import { prepareChat } from "../chat/prompt.ts";
+import { type PreparedChat, prepareChat } from "../chat/prompt.ts";
 import { type ChunkSource, openGenerations } from "../open-generations.ts";
 import { findModel, nowSeconds, startCall } from "../openai-context.ts";
 import { asChat, wantsEncodedReasoning } from "./as-chat.ts";
-import { messagesOf } from "./conversation.ts";
+import { type Compaction, compacted } from "./compaction.ts";
+import { messagesOf, type PlacedItem } from "./conversation.ts";
 import { type Prepare, prepareFitting } from "./fit-context.ts";
 import { wantsSummary } from "./reasoning-options.ts";
 import type { ResponseRequest } from "./request.ts";
@@ -72,19 +73,41 @@ async function open(
 ): Promise<Answer> {
   const input = resolveInput(context.store, ownerOf(route), body);
   const tools = readResponseTools(body, addedTools(input.items.map(({ item }) => item)));
-  const messages = messagesOf(body.instructions, input.items);
   const prepare: Prepare = (some) => prepareChat(model, asChat(body, some), tools);
+  const given = messagesOf(body.instructions, input.items);
+  const isTriggered = input.own.at(-1)?.type === "compaction_trigger";
+  const isDue = isTriggered || (await isLonger(model, body, () => prepare(given)));
+  const compaction = isDue ? await compacted(model, body, given, call) : undefined;
+  const messages =
+    compaction === undefined ? given : messagesOf(body.instructions, [...input.items, placed(compaction)]);
   const isCut = body.truncation === "auto";
   const chat = await (isCut ? prepareFitting(model, messages, body.max_output_tokens, prepare) : prepare(messages));
-  const source = await openGenerations(chat.generator, [chat.request], 1, call);
+  const source = await openGenerations(chat.generator, isTriggered ? [] : [chat.request], 1, call);
   const options: RunningOptions = {
     facts: { id: `resp_${route.requestId.slice(4)}`, createdAt: nowSeconds(), body },
     parser: chat.openParser(),
     origins: tools.origins,
     reasoning: { isSummary: wantsSummary(body.reasoning ?? {}), isEncoded: wantsEncodedReasoning(body) },
     countTokens: (text) => model.numTokens(text),
+    compaction,
   };
   return { context, body, route, input, options, source };
+}
+
+/** Whether the conversation has more tokens than the request wants to have. */
+async function isLonger(
+  model: TextModel,
+  { context_management: entries = [] }: ResponseRequest,
+  prepare: () => Promise<PreparedChat>,
+): Promise<boolean> {
+  const thresholds = entries.flatMap(({ compact_threshold: threshold }) => threshold ?? []);
+  if (thresholds.length === 0) return false;
+  const { request } = await prepare();
+  return (await model.encode(request.prompt, request.addSpecialTokens)).length > Math.min(...thresholds);
+}
+
+function placed({ item }: Compaction): PlacedItem {
+  return { item, path: "input" };
 }
 
 async function streamed(answer: Answer): Promise<ApiReply> {

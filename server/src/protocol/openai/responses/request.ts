@@ -57,7 +57,20 @@ export interface ResponseRequest extends PromptFields {
   readonly safety_identifier?: string | undefined;
   readonly prompt_cache_key?: string | undefined;
   readonly service_tier?: ServiceTier | undefined;
+  readonly context_management?: readonly ContextManagement[] | undefined;
+  readonly moderation?: unknown;
 }
+
+/** A conversation of more tokens is compacted first. */
+export interface ContextManagement {
+  readonly type: "compaction";
+  readonly compact_threshold?: number | undefined;
+}
+
+const CONTEXT_MANAGEMENT: Schema<ContextManagement> = object<ContextManagement>({
+  type: required(oneOf("compaction")),
+  compact_threshold: optional(integer(1)),
+});
 
 const MAX_TOOLS = 1024;
 
@@ -115,4 +128,6 @@ export const RESPONSE_REQUEST: Schema<ResponseRequest> = object<ResponseRequest>
   safety_identifier: optional(string()),
   prompt_cache_key: optional(string(MAX_LLM_SALT_CHARS)),
   service_tier: optional(SERVICE_TIER),
+  context_management: optional(array(CONTEXT_MANAGEMENT, 0, MAX_CHOICES)),
+  moderation: optional(refused("This server has no model for moderation.")),
 });

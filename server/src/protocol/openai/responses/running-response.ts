@@ -8,6 +8,7 @@ import type { JsonObject } from "../../api/schema.ts";
 import { ChatChoice } from "../chat/chat-choice.ts";
 import { nowSeconds } from "../openai-context.ts";
 import { UsageSum } from "../usage.ts";
+import type { Compaction } from "./compaction.ts";
 import { OutputBuilder } from "./items/output-builder.ts";
 import type { Emit } from "./items/output-item.ts";
 import type { ReasoningDisplay } from "./items/reasoning-item.ts";
@@ -21,6 +22,8 @@ export interface RunningOptions {
   readonly origins: ReadonlyMap<string, ToolOrigin>;
   readonly reasoning: ReasoningDisplay;
   readonly countTokens: (text: string) => number;
+  /** Comes first among the items. */
+  readonly compaction?: Compaction | undefined;
 }
 
 export class RunningResponse {
@@ -33,6 +36,7 @@ export class RunningResponse {
   #status: ResponseStatus;
   #error: ResponseFault | null = null;
   #completedAt: number | null = null;
+  #hasCompacted = false;
 
   constructor(options: RunningOptions, emit: Emit) {
     const { parser, origins, reasoning, facts } = options;
@@ -56,6 +60,7 @@ export class RunningResponse {
   }
 
   read(chunk: TextChunk): void {
+    this.#compact();
     const { deltas } = this.#choice.read(chunk);
     this.#builder.add(deltas, chunk.scores);
     this.#usage.set(0, chunk.usage);
@@ -63,6 +68,7 @@ export class RunningResponse {
   }
 
   end(): void {
+    this.#compact();
     const status = this.#finish === "length" ? "incomplete" : "completed";
     this.#builder.end(status);
     this.#settle(status);
@@ -90,6 +96,15 @@ export class RunningResponse {
       output: this.#builder.items,
       usage: isOver ? this.#usage.value(this.#options.countTokens(this.#builder.reasoning)) : undefined,
     });
+  }
+
+  /** Its tokens count with those of the answer. */
+  #compact(): void {
+    const { compaction } = this.#options;
+    if (compaction === undefined || this.#hasCompacted) return;
+    this.#hasCompacted = true;
+    this.#builder.addCompaction(compaction.item);
+    if (compaction.usage !== undefined) this.#usage.set(1, compaction.usage);
   }
 
   #settle(status: "completed" | "incomplete" | "failed"): void {

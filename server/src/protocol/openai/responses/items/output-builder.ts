@@ -42,6 +42,15 @@ export class OutputBuilder {
     for (const delta of deltas) this.#add(delta);
   }
 
+  /** The first item, whole from the start. */
+  addCompaction(item: JsonObject): void {
+    const events = new ItemEvents(String(item.id), this.#done.length, this.#options.emit);
+    events.added(item);
+    events.emit("response.compaction.compacting", {});
+    events.done(item);
+    this.#done.push(item);
+  }
+
   /** Behind the last delta. An answer that is complete has an item, be it empty. */
   end(status: ItemStatus): void {
     if (status === "completed" && this.#open === undefined && this.#done.length === 0) this.#message();
