@@ -26,6 +26,7 @@ const PERF_INPUT = "sampling_param_return_perf_metrics";
 export const LLMAPI_INTERFACE: TextInterface = {
   errorPrefix: "Error generating request: ",
   takesStop: true,
+  cancelLines: [],
   read: readJob,
   outputs: outputTensors,
 };

@@ -7,6 +7,7 @@ import { MAX_PROMPT_BYTES } from "../../core/limits.ts";
 import { invalidArgument, ServerError } from "../../core/server-error.ts";
 import { forEachChunk } from "../../engine/plan/chunk-queue.ts";
 import type { GeneratedChunk } from "../../engine/request/generate.ts";
+import type { Logger } from "../../observe/log.ts";
 import type { BackendRequest, Batch, ModelInstance } from "../backend.ts";
 import { type InstanceEngine, type StoppableRequests, splitChunk } from "../llm/llm-instance.ts";
 import { isStopRequest } from "../llm/read-row.ts";
@@ -24,6 +25,7 @@ export interface TextInstanceOptions {
   readonly interface: TextInterface;
   readonly engine: InstanceEngine;
   readonly stoppable: StoppableRequests;
+  readonly log: Logger;
 }
 
 export class TextInstance implements ModelInstance {
@@ -90,10 +92,15 @@ export class TextInstance implements ModelInstance {
       if (signal.aborted || stopped.signal.aborted) throw new ServerError("cancelled", CANCELLED);
       throw error;
     } finally {
+      if (signal.aborted) this.#logCancelled();
       controller.abort(); // one sequence that failed ends the others; no effect on those that are done
       signal.removeEventListener("abort", abort);
       stoppable.delete(id, stopped);
     }
+  }
+
+  #logCancelled(): void {
+    for (const line of this.#options.interface.cancelLines) this.#options.log.info("llm", line);
   }
 
   /** Its own answer is an error too. Source: TensorRT-LLM, llmapi model.py, `handle_stop_request`. */

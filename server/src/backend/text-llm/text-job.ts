@@ -31,6 +31,8 @@ export interface TextJob extends SequenceOptions {
   readonly generate: Omit<GenerateRequest, "promptTokens" | "signal">;
   /** Output tensors that the request asks for beside the text. */
   readonly wanted: ReadonlySet<string>;
+  /** Likeliest tokens to report for each token; undefined: none were asked for. */
+  readonly numLogProbs?: number | undefined;
 }
 
 /** A job whose prompt is tokens. */
@@ -49,6 +51,8 @@ export interface TextRow {
 export interface TextInterface {
   /** In front of every error of a request. */
   readonly errorPrefix: string;
+  /** Log lines of a request whose client has cancelled it. */
+  readonly cancelLines: readonly string[];
   /** `stop` cancels the requests of the same id. */
   readonly takesStop: boolean;
   /** @throws ServerError without the prefix */

@@ -71,6 +71,7 @@ async function load(
           interface: tensors,
           engine: running,
           stoppable,
+          log: source.log,
         }),
     },
   );

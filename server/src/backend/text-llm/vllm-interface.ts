@@ -67,6 +67,7 @@ export function vllmInterface(adapters: readonly string[] | undefined): TextInte
   return {
     errorPrefix: "Error generating stream: ",
     takesStop: false,
+    cancelLines: ["[vllm] Cancelling the request", "[vllm] Successfully cancelled the request"],
     read: (request, _row, _numRows, facts) => readJob(request, facts, adapters),
     outputs: outputTensors,
   };
@@ -95,6 +96,7 @@ function readJob(request: InferRequest, facts: TextFacts, adapters: readonly str
     skipsSpecialTokens: sampling.skipsSpecialTokens,
     addsSpecialTokens: true,
     wanted: new Set(wanted),
+    numLogProbs: sampling.logProbs,
     generate: {
       ...NEUTRAL_REQUEST,
       ...generateOf(sampling, facts),
@@ -161,7 +163,8 @@ function generateOf(sampling: VllmSampling, { info, tokenizer, settings }: TextF
     frequencyPenalty: sampling.frequencyPenalty,
     repetitionPenalty: sampling.repetitionPenalty,
     logitBias: biasOf(sampling, info.vocabSize),
-    topLogProbs: sampling.logProbs ?? 0,
+    // The likeliest tells the rank of the token that was chosen.
+    topLogProbs: sampling.logProbs === undefined ? 0 : Math.max(1, sampling.logProbs),
     guide: sampling.guide,
     adapter: adapter === undefined ? undefined : { kind: "name", text: adapter },
   };
@@ -212,10 +215,12 @@ function outputTensors([row]: readonly TextRow[], { tokenizer }: TextFacts, isWh
         row.sequences.map(({ cumLogProb }) => cumLogProb),
       ),
     logprobs: () => {
-      const isAsked = job.generate.logProbs && job.generate.topLogProbs >= 0;
+      const { numLogProbs: count } = job;
+      const json = (tokens: readonly TokenFigures[]): string =>
+        count === undefined ? "null" : logProbsJson(tokens, count, tokenizer);
       return texts(
         "logprobs",
-        news.map(({ tokens }) => (isAsked ? logProbsJson(tokens, tokenizer) : "null")),
+        news.map(({ tokens }) => json(tokens)),
       );
     },
     num_input_tokens: () => counts("num_input_tokens", [promptTokens.length]),
@@ -238,17 +243,18 @@ function finishText({ finish }: SequenceText): string {
 }
 
 /**
- * For each token the likeliest tokens and the one that was chosen, by their ids. The rank of a chosen token that is not
- * among the likeliest is not known: null.
+ * For each token the `count` likeliest tokens and the one that was chosen, by their ids. The rank of a chosen token that
+ * is not among the likeliest is not known: null.
  */
-function logProbsJson(tokens: readonly TokenFigures[], tokenizer: Tokenizer): string {
+function logProbsJson(tokens: readonly TokenFigures[], count: number, tokenizer: Tokenizer): string {
   const entry = (id: number, logprob: number, rank: number | null): readonly [string, object] => [
     String(id),
     { logprob, rank, decoded_token: tokenizer.decode([id], { skipSpecialTokens: false }) },
   ];
   const list = tokens.map(({ id, logProb, topIds, topLogProbs }) => {
-    const likeliest = Array.from(topIds, (topId, i) => entry(topId, topLogProbs[i] ?? 0, i + 1));
-    const own = topIds.includes(id) ? [] : [entry(id, logProb, null)];
+    const at = topIds.indexOf(id);
+    const likeliest = Array.from(topIds.subarray(0, count), (topId, i) => entry(topId, topLogProbs[i] ?? 0, i + 1));
+    const own = at >= 0 && at < count ? [] : [entry(id, logProb, at < 0 ? null : at + 1)];
     return Object.fromEntries([...own, ...likeliest]);
   });
   return JSON.stringify(list);
