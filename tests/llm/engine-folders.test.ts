@@ -17,6 +17,7 @@ import {
 import { LLMAPI_CONFIG, llmApiYaml, VLLM_CONFIG, writeAdapter } from "../support/engine-folders.ts";
 import { LANGUAGE_MODEL } from "../support/llm-pipeline.ts";
 import { createModelRepository, type ModelRepository } from "../support/model-repository.ts";
+import { parseMetricsPage, sumOf } from "../support/prometheus-text.ts";
 import { type ServerProcess, startServerProcess } from "../support/server-process.ts";
 
 const PROMPT = "Once upon a time";
@@ -316,6 +317,19 @@ test("requests choose an adapter: by its name in multi_lora.json, by its folder,
   const question = { model: "vllm_model:one", prompt: PROMPT, max_tokens: 4, temperature: 0 };
   const { body } = await post("v1/completions", question);
   assert.equal((body.choices as readonly { text: string }[])[0]?.text, adapted.text_output);
+});
+
+test("the metrics of Triton's vLLM backend carry the model's name and version", async () => {
+  const page = parseMetricsPage(await (await fetch(`http://127.0.0.1:${server.metrics}/metrics`)).text());
+  const labels = { model: "vllm_model", version: "1" };
+  const count = sumOf(page, "vllm:e2e_request_latency_seconds", labels, "_count");
+  assert.ok(count > 0);
+  for (const name of ["time_to_first_token_seconds", "request_prompt_tokens", "request_generation_tokens"]) {
+    assert.equal(sumOf(page, `vllm:${name}`, labels, "_count"), count);
+  }
+  for (const name of ["prompt_tokens_total", "generation_tokens_total"])
+    assert.ok(sumOf(page, `vllm:${name}`, labels) > 0);
+  assert.ok(sumOf(page, "vllm:time_per_output_token_seconds", labels, "_count") > 0);
 });
 
 test("a vllm model is guided by a schema of OpenAI's request", async () => {

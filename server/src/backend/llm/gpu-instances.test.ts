@@ -7,7 +7,7 @@ import { fileURLToPath } from "node:url";
 import { parseModelConfigText } from "../../config/model/model-config.ts";
 import type { GpuSpec } from "../../engine/engine-spec.ts";
 import type { BackendModel, InstanceSpec, ModelSource } from "../backend.ts";
-import { createLlmBackend } from "./llm-backend.ts";
+import { loadLlm } from "./llm-backend.ts";
 
 const root = mkdtempSync(join(tmpdir(), "nereid-gpu-instances-"));
 after(() => rmSync(root, { recursive: true }));
@@ -40,6 +40,7 @@ interface Model {
   /** Tensor-parallel size of the checkpoint. */
   readonly mapping?: object;
   readonly gpus?: readonly number[];
+  readonly prefersGpus?: boolean;
 }
 
 async function load({
@@ -48,6 +49,7 @@ async function load({
   settings = {},
   mapping,
   gpus = [0, 1, 2, 3],
+  prefersGpus = false,
 }: Model): Promise<BackendModel> {
   const folder = mkdtempSync(join(root, "model-"));
   mkdirSync(join(folder, "1"));
@@ -69,7 +71,7 @@ async function load({
     metrics: { register: () => ({ [Symbol.dispose]: ignore }) },
   };
   const usable = { ids: gpus, minComputeCapability: 8 };
-  return createLlmBackend("tensorrtllm", { entry: host }, () => usable).load(source);
+  return loadLlm(source, { host: { entry: host }, findGpus: () => usable, prefersGpus });
 }
 
 async function gpuOf(model: BackendModel, changes: Partial<InstanceSpec>): Promise<GpuSpec | null> {
@@ -136,4 +138,25 @@ test("GPUs that do not come out even are refused by their number", async () => {
     model.createInstance({ name: "m_0", kind: "KIND_GPU", deviceId: 0 }),
     /instance 'm_0' of model 'm': 3 GPUs run an instance together, got 2 \(0, 1\)/,
   );
+});
+
+test("models of other engines run on GPUs, whatever the kind of their groups", async () => {
+  const twoRanks = { tensor_parallel: "2" };
+  for (const kind of ["KIND_CPU", "KIND_MODEL"] as const) {
+    const model = await load({ group: `kind: ${kind}`, parameters: twoRanks, prefersGpus: true });
+    const spec = await gpuOf(model, { kind });
+    assert.deepEqual([spec?.ordinal, spec?.ranks?.ordinals], [0, [0, 1]]);
+  }
+  const listed = { ...twoRanks, gpu_device_ids: "0,1;2,3" };
+  const model = await load({ group: "kind: KIND_CPU count: 2", parameters: listed, prefersGpus: true });
+  const found = [await gpuOf(model, { kind: "KIND_CPU" }), await gpuOf(model, { kind: "KIND_CPU" })];
+  assert.deepEqual(
+    found.map((spec) => spec?.ranks?.ordinals),
+    [
+      [0, 1],
+      [2, 3],
+    ],
+  );
+  const without = await load({ group: "kind: KIND_CPU", gpus: [], prefersGpus: true });
+  assert.equal(await gpuOf(without, { kind: "KIND_CPU" }), null);
 });

@@ -120,7 +120,7 @@ export function registerLlmMetrics(
     }),
     histogram("nv_llm_time_to_first_token_seconds", "Time to the first token of a request", figures.firstTokenS, own),
     histogram("nv_llm_inter_token_latency_seconds", "Time between two tokens of a request", figures.nextTokenS, own),
-    ...vllmFamilies({ model_name: model.name, version: own.version }, () => total(engines()), figures),
+    ...vllmFamilies({ ...own, model_name: model.name }, () => total(engines()), figures),
   ];
   return families.map((each) => metrics.register(each));
 }

@@ -1,6 +1,6 @@
 /**
  * The figures of a language model by the names that vLLM gave them, which routers, autoscalers and dashboards read. The
- * values are those of the other families.
+ * values are those of the other families. Triton's vllm_backend has the label `model` where vLLM has `model_name`.
  */
 import type { EngineStats } from "../../engine/engine-stats.ts";
 import type { Histogram } from "../../observe/histogram.ts";
@@ -48,6 +48,9 @@ export function vllmFamilies(own: Labels, stats: () => Readonly<EngineStats>, fi
     },
     histogram("time_to_first_token_seconds", "Time from a request's arrival to its first token", figures.firstTokenS),
     histogram("inter_token_latency_seconds", "Time between two tokens of a request", figures.nextTokenS),
+    histogram("time_per_output_token_seconds", "Time between two tokens of a request", figures.nextTokenS),
+    histogram("request_prompt_tokens", "Prompt tokens of a request", figures.inputTokens),
+    histogram("request_generation_tokens", "Tokens generated for a request", figures.outputTokens),
     histogram("e2e_request_latency_seconds", "Time from a request's arrival to its end", figures.requestS),
     histogram("request_queue_time_seconds", "Time from a request's arrival to its first step", figures.queueS),
   ];
