@@ -1,4 +1,6 @@
 /** The backends of a server, each loaded with the first model that names it. Part of the composition root. */
+import { existsSync } from "node:fs";
+import { join } from "node:path";
 import process from "node:process";
 import type { Backend, ModelSource, UsableGpus } from "../backend/backend.ts";
 import { lazyBackend } from "../backend/lazy-backend.ts";
@@ -6,20 +8,55 @@ import type { ModelControl } from "../backend/python/questions.ts";
 import { visibleGpus } from "../device/cuda/find-gpus.ts";
 import { packagedBackend } from "../packages/packaged-backend.ts";
 import type { ModelManager } from "../repository/model-manager.ts";
+import { isSafeModelName } from "../repository/source/path-containment.ts";
 import { usableGpus } from "./gpus.ts";
 
-/** By the name that users write in `backend:`. `control` serves models that load and unload others. */
-export function createBackends(control: ModelControl): ReadonlyMap<string, Backend> {
+/** Backends in Python that the server brings. */
+const OWN_PYTHON_BACKENDS: readonly string[] = ["vllm", "pytorch"];
+
+/**
+ * The backends of this program, and those that are a `model.py` in the folder of backends, found when a model names
+ * one. Source: triton-inference-server/core, backend_model.cc, `GetBackendRuntimeLibraryName`.
+ */
+class InstalledBackends extends Map<string, Backend> {
+  readonly #directory: string;
+  readonly #control: ModelControl;
+
+  constructor(own: readonly Backend[], directory: string, control: ModelControl) {
+    super(own.map((backend) => [backend.name, backend]));
+    this.#directory = directory;
+    this.#control = control;
+  }
+
+  override get(name: string): Backend | undefined {
+    const known = super.get(name);
+    if (known !== undefined || !isPythonBased(name, this.#directory)) return known;
+    const backend = pythonBackend(name, this.#control);
+    this.set(name, backend);
+    return backend;
+  }
+}
+
+/** Whether the code of a backend's models is one Python file for all of them. */
+export function isPythonBased(name: string, directory: string): boolean {
+  return OWN_PYTHON_BACKENDS.includes(name) || (isSafeModelName(name) && existsSync(join(directory, name, "model.py")));
+}
+
+/**
+ * By the name that users write in `backend:`. `control` serves models that load and unload others; `directory`:
+ * `--backend-directory`.
+ */
+export function createBackends(control: ModelControl, directory: string): ReadonlyMap<string, Backend> {
   const all = [
     ...onnxBackends(),
-    ...["python", "vllm", "pytorch"].map((name) => pythonBackend(name, control)),
+    ...["python", ...OWN_PYTHON_BACKENDS].map((name) => pythonBackend(name, control)),
     ...["llm", "tensorrtllm"].map(llmBackend),
     ...plainBackends(),
     packagedBackend("image", "@nereid/images", "image-backend"),
     packagedBackend("retrieval", "@nereid/retrieval", "backend/retrieval-backend"),
     ...testBackends(),
   ];
-  return new Map(all.map((backend) => [backend.name, backend]));
+  return new InstalledBackends(all, directory, control);
 }
 
 /** Models end first: callers before those they call. */

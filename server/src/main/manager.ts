@@ -17,6 +17,7 @@ import { modelConfigOf } from "../repository/source/model-config-of.ts";
 import type { RepositoryLocation } from "../repository/source/repository-location.ts";
 import { RateLimiter } from "../scheduler/rate-limiter.ts";
 import { ResourceLimits } from "../scheduler/resource-limits.ts";
+import { isPythonBased } from "./backends.ts";
 import { usedGpuShare } from "./gpus.ts";
 import { createLatencies } from "./latencies.ts";
 import type { ResponseCaches } from "./open-caches.ts";
@@ -64,7 +65,7 @@ export function createManager({
     limiter: createLimiter(options),
     gpuLimits: new GpuLimits(options.memory.loadGpuLimits, usedGpuShare(log)),
     latenciesOf: (config: ModelConfig) => createLatencies(options, config),
-    settingsOf: (backend: string) => backendSettingsOf(options, backend),
+    settingsOf: (backend: string) => settingsOf(options, backend),
     batchStrategyOf: findBatchStrategy,
   };
   const onNote = onceEach((note) => log.warn("model_config", note));
@@ -83,6 +84,13 @@ export function createManager({
     load: (model, version) => loadModelVersion(context, model, version),
   };
   return new ModelManager(managerOptions);
+}
+
+/** Backends in Python have the settings of Python too. Source: core, backend_model.cc, `TritonModel::Create`. */
+function settingsOf(options: ServerOptions, backend: string): ReadonlyMap<string, string> {
+  const { backendDirectory: directory } = options;
+  const python = isPythonBased(backend, directory) ? backendSettingsOf(options, "python") : [];
+  return new Map([["backend-directory", directory], ...python, ...backendSettingsOf(options, backend)]);
 }
 
 /** A file is read again at every poll and every load: once is enough for what it says. */

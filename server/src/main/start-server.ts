@@ -105,7 +105,7 @@ async function buildParts(options: ServerOptions, log: ServerLog): Promise<Parts
   };
   const mcp = options.openai.allowsMcp ? await loadMcp() : undefined;
   const access = await openAccess(options.openai, metrics, log);
-  const backends = createBackends(control);
+  const backends = createBackends(control, options.backendDirectory);
   const caches = await openCaches(options.cache, log);
   const tracer = new Tracer({ start: options.trace, log, env: process.env });
   const agents = new AgentFinder(options.repoAgentDirectory);

@@ -58,7 +58,7 @@ export function createPythonBackend(options: PythonBackendOptions = {}): Backend
   const programOf =
     options.name === undefined
       ? ({ config }: ModelSource) => modelFile(config)
-      : ({ settings }: ModelSource) => backendProgram(name, settings);
+      : ({ settings, config }: ModelSource) => backendProgram(name, settings, config);
   const shared = {
     programOf,
     environment,

@@ -105,15 +105,20 @@ for (const [what, inputs, expected] of ANSWERS) {
 
 test("a folder of backends comes before what is built in", options, async (t) => {
   const folder = mkdtempSync(join(tmpdir(), "nereid-backends-"));
-  mkdirSync(join(folder, "vllm"));
+  mkdirSync(join(folder, "vllm", "utils"), { recursive: true });
+  writeFileSync(join(folder, "vllm", "utils", "factor.py"), "FACTOR = 3");
   writeFileSync(
     join(folder, "vllm", "model.py"),
     `
 import numpy as np
+import c_python_backend_utils as c_utils
 import triton_python_backend_utils as pb_utils
+from utils.factor import FACTOR
+assert c_utils.Tensor is pb_utils.Tensor and c_utils.MetricFamily is pb_utils.MetricFamily
+assert c_utils.shared_memory.free_memory() == c_utils.shared_memory.free_memory()
 class TritonPythonModel:
     def execute(self, requests):
-        return [pb_utils.InferenceResponse([pb_utils.Tensor("OUT", r.inputs()[0].as_numpy() * 3)]) for r in requests]
+        return [pb_utils.InferenceResponse([pb_utils.Tensor("OUT", r.inputs()[0].as_numpy() * FACTOR)]) for r in requests]
 `,
   );
   const source = await sourceOf("", { settings: new Map([["backend-directory", folder]]) });

@@ -59,10 +59,16 @@ export function modelFile(config: ModelConfig): string {
  * The code of a backend that is written in Python itself: of the folder of backends, else of this program.
  * @throws ServerError when this program has none of that name
  */
-export function backendProgram(name: string, settings: ReadonlyMap<string, string>): string {
+export function backendProgram(
+  name: string,
+  settings: ReadonlyMap<string, string>,
+  { runtime }: Pick<ModelConfig, "runtime">,
+): string {
   const folder = nonEmpty(settings.get("backend-directory"));
   const own = folder === undefined ? undefined : join(folder, name, DEFAULT_FILE);
-  return own !== undefined && existsSync(own) ? own : installedFile(`backends/${name}/${DEFAULT_FILE}`);
+  // Triton's PyTorch library, for which the program here stands, comes before its Python file.
+  const isLibrary = name === "pytorch" && runtime !== DEFAULT_FILE;
+  return own !== undefined && !isLibrary && existsSync(own) ? own : installedFile(`backends/${name}/${DEFAULT_FILE}`);
 }
 
 /** The environment that a backend written in Python brings for all of its models, if any. `program`: its code. */

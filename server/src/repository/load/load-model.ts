@@ -39,6 +39,7 @@ import { ModelVersion, requestContext } from "../model-version.ts";
 import type { ModelRegistry } from "../registry.ts";
 import type { PolledModel } from "../source/model-sources.ts";
 import { BackendLog } from "./backend-log.ts";
+import { expectRuntime } from "./expect-runtime.ts";
 import type { GpuLimits } from "./gpu-limits.ts";
 import { readInitialStates } from "./initial-states.ts";
 import { limitInstances } from "./instance-limits.ts";
@@ -157,6 +158,7 @@ export async function finishConfig(
   version: number,
 ): Promise<{ source: ModelSource; config: ModelConfig }> {
   const source = sourceOf(context, polled, version);
+  expectRuntime(source);
   const config = finishModelConfig({
     prepared: polled.config,
     description: await backend.describe?.(source),
