@@ -40,7 +40,17 @@ for (const slashes of ["", "/", "//", "/////"]) {
   });
 }
 
-for (const key of ["", "/", "/a/b", "../x", "/a\0b", "/a b", "/ä", "/nereid_missing"]) {
+for (const key of ["", "/", "///", "///////"]) {
+  test(`register() refuses the key ${JSON.stringify(key)}, whatever the name`, () => {
+    for (const name of ["r", ""]) {
+      const message = `cannot register shared memory region '${name}' - invalid shm key '${key}'`;
+      const register = (): void => new SharedMemoryRegions(true).register(name, key, 0n, 8n);
+      assert.throws(register, refusal("invalid_argument", message));
+    }
+  });
+}
+
+for (const key of ["/a/b", "../x", "/a\0b", "/a b", "/ä", "/nereid_missing"]) {
   test(`register() finds no object ${JSON.stringify(key)}`, () => {
     const message = `Unable to open shared memory region: '${key}'`;
     assert.throws(() => new SharedMemoryRegions(true).register("r", key, 0n, 8n), refusal("internal", message));

@@ -38,6 +38,10 @@ export class SharedMemoryRegions {
   /** @throws ServerError */
   register(name: string, key: string, offset: bigint, byteSize: bigint): void {
     this.expectAllowed();
+    if (objectName(key) === "") {
+      const fault = `cannot register shared memory region '${name}' - invalid shm key '${key}'`;
+      throw invalidArgument(fault);
+    }
     if (objectName(key).startsWith(RESERVED_PREFIX)) {
       throw invalidArgument(
         `cannot register shared memory region '${name}' with key '${key}' as the key contains the reserved prefix '${RESERVED_PREFIX}'`,

@@ -1,10 +1,13 @@
 import assert from "node:assert/strict";
+import { once } from "node:events";
 import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
-import { status } from "@grpc/grpc-js";
+import { Metadata, status } from "@grpc/grpc-js";
 import { DEFAULT_GRPC_KEEPALIVE } from "./options.ts";
+import { DRAINING } from "./status.ts";
 import {
   callUnary,
+  decode,
   encode,
   frame,
   identity,
@@ -16,7 +19,6 @@ import {
 } from "./test-peer.test-support.ts";
 
 const GOOD = frame(encode("inference.ModelInferRequest", inferRequest()));
-const DRAINING = "GRPC server is shutting down and has stopped accepting new requests.";
 
 test("close() lets calls in flight end and refuses new ones on open connections", async () => {
   const bed = await openTestBed();
@@ -32,6 +34,36 @@ test("close() lets calls in flight end and refuses new ones on open connections"
   assert.equal((await open).trailers["grpc-message"], DRAINING);
   assert.equal(bed.frontend.callCount, 0);
   bed.client.close();
+});
+
+test("close() refuses new requests on open streams and answers those under way", async () => {
+  for (const strict of ["false", "true"]) {
+    const bed = await openTestBed();
+    const metadata = new Metadata();
+    metadata.set("triton_grpc_error", strict);
+    const stream = bed.client.makeBidiStreamRequest(STREAM_INFER, identity, identity, metadata);
+    const answers: string[] = [];
+    stream.on("data", (bytes: Buffer) => {
+      const { error_message: error, infer_response: response } = decode("inference.ModelStreamInferResponse", bytes);
+      answers.push(`${response.id}: ${error === "" ? response.model_name : error}`);
+    });
+    const ended = once(stream, "status");
+    const send = (id: string, model_name: string): void => {
+      stream.write(encode("inference.ModelInferRequest", inferRequest({ id, model_name })));
+    };
+    send("before", "late");
+    while (bed.server.seen.length < 1) await sleep(5);
+    const closed = bed.frontend.close({ graceMs: 5000 });
+    for (const model of ["simple", "repeat", "none"]) send(model, model);
+    stream.end();
+    const [{ code }] = (await ended) as [{ code: number }];
+    await closed;
+    assert.equal(code, status.OK);
+    const refused = ["none", "repeat", "simple"].map((id) => `${id}: ${DRAINING}`);
+    assert.deepEqual(answers.sort(), ["before: late", ...refused]);
+    assert.equal(bed.server.seen.length, 1);
+    bed.client.close();
+  }
 });
 
 test("close() ends at once when nothing is open, and the port is free again", async () => {

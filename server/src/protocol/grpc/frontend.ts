@@ -19,7 +19,7 @@ import type { GrpcOptions } from "./options.ts";
 import { expectAllowed, grpcRestrictions } from "./restriction.ts";
 import type { GrpcMethod } from "./routes/method.ts";
 import { createMethods } from "./routes/methods.ts";
-import { GRPC_STATUS, GrpcError, statusTrailers } from "./status.ts";
+import { DRAINING, GRPC_STATUS, GrpcError, statusTrailers } from "./status.ts";
 import { type CallEnvironment, GrpcCall } from "./transport/call.ts";
 import { ACCEPTED_ENCODINGS } from "./transport/compression.ts";
 import { Connection, type ConnectionHost } from "./transport/connection.ts";
@@ -64,7 +64,6 @@ const PLAIN_TEXT: Buffer = Buffer.from(
   "This port takes gRPC: POST, with the content type application/grpc. The REST protocol has a port of its own.\n",
 );
 const PLAIN_LENGTH: readonly string[] = ["content-length", String(PLAIN_TEXT.length)];
-const DRAINING = "GRPC server is shutting down and has stopped accepting new requests.";
 /** Connections still open this long after the end of all calls are destroyed. */
 const SOCKET_GRACE_MS = 1500;
 

@@ -22,6 +22,9 @@ export const GRPC_STATUS = {
   unauthenticated: 16,
 } as const;
 
+/** The refusal of new calls, and of new requests on open streams, by a server that stops. */
+export const DRAINING = "GRPC server is shutting down and has stopped accepting new requests.";
+
 const STATUS_OF_REFUSAL: Readonly<Record<RefusalReason, number>> = {
   unauthenticated: GRPC_STATUS.unauthenticated,
   forbidden: GRPC_STATUS.permissionDenied,

@@ -17,6 +17,7 @@ import { RequestMemory } from "../../request-memory.ts";
 import { logStreamRequest } from "../call-log.ts";
 import { admitted, shownError } from "../key-check.ts";
 import type { OutgoingMessage, StreamCall, StreamHandler, StreamMethod } from "../routes/method.ts";
+import { DRAINING } from "../status.ts";
 import { endTrace, startGrpcTrace } from "../trace-calls.ts";
 import { type PreparedInfer, prepareInfer } from "./infer-codec.ts";
 import { type InferParts, logInferFailure } from "./model-infer.ts";
@@ -57,6 +58,7 @@ class InferStream implements StreamHandler {
   /** One per request in flight: a shared signal would collect thousands of listeners. */
   readonly #running = new Set<Cancellation>();
   #isInputOver = false;
+  #isDraining = false;
   #numRequests = 0;
 
   constructor(parts: InferParts, call: StreamCall, turn: LoopTurn) {
@@ -85,6 +87,11 @@ class InferStream implements StreamHandler {
     this.#finishIfDone();
   }
 
+  /** From now on new requests are refused; those under way are answered. */
+  drain(): void {
+    this.#isDraining = true;
+  }
+
   #finishIfDone(): void {
     if (this.#isInputOver && this.#running.size === 0) this.#call.finish();
   }
@@ -111,6 +118,7 @@ class InferStream implements StreamHandler {
   }
 
   #tryModel(message: InferRequestMessage): ServedModel | ServerError {
+    if (this.#isDraining) return new ServerError("unavailable", DRAINING);
     try {
       return this.#parts.server.model(message.modelName, message.modelVersion);
     } catch (error) {
