@@ -319,6 +319,26 @@ test("requests choose an adapter: by its name in multi_lora.json, by its folder,
   assert.equal((body.choices as readonly { text: string }[])[0]?.text, adapted.text_output);
 });
 
+test("a vllm model gives log-probabilities to OpenAI's clients, and takes biases", async () => {
+  const question = { model: "vllm_model", max_tokens: 2, temperature: 0, messages: [{ role: "user", content: "Hi" }] };
+  const { body } = await post("v1/chat/completions", { ...question, logprobs: true, top_logprobs: 3 });
+  const [choice] = body.choices as readonly {
+    logprobs: { content: { token: string; logprob: number; top_logprobs: { token: string }[] }[] };
+    message: { content: string };
+  }[];
+  const scores = choice?.logprobs.content ?? [];
+  assert.equal(scores.map(({ token }) => token).join(""), choice?.message.content);
+  assert.deepEqual(
+    scores.map(({ token, top_logprobs: top }) => [top[0]?.token === token, top.length]),
+    [
+      [true, 3],
+      [true, 3],
+    ],
+  );
+  const biased = await post("v1/chat/completions", { ...question, logit_bias: { 675: 100 } });
+  assert.match(JSON.stringify(biased.body.choices), / there there/);
+});
+
 test("the metrics of Triton's vLLM backend carry the model's name and version", async () => {
   const page = parseMetricsPage(await (await fetch(`http://127.0.0.1:${server.metrics}/metrics`)).text());
   const labels = { model: "vllm_model", version: "1" };

@@ -53,6 +53,11 @@ test("curlHints() asks a model of texts to generate, with the image that it insi
   assert.equal(Buffer.from(asked.image, "base64").subarray(1, 4).toString(), "PNG");
 });
 
+test("curlHints() names the length as the LLM API does", () => {
+  const inputs = ["text_input", "sampling_param_max_tokens"].map((name) => [name, "BYTES", [-1]] as const);
+  assert.match(hint(inputs), /"text_input": "What is machine learning\?", "sampling_param_max_tokens": 20\}/);
+});
+
 test("curlHints() gives inputs of images an image", () => {
   const { inputs } = body(hint([["IMAGE", "BYTES", [1]]])) as { inputs: readonly { data: readonly string[] }[] };
   assert.match(inputs[0]?.data[0] ?? "", /^iVBORw0KGgo/);

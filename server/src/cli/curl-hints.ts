@@ -57,7 +57,7 @@ function hintOf(base: string, model: ServedModel): string {
   const url = `${base}/v2/models/${model.name}`;
   const inputs = [...model.inputs.values()].filter(({ name }) => !isOptional(model, name));
   if (inputs.some(({ name, datatype }) => name === "text_input" && datatype === "BYTES")) {
-    return `curl -X POST ${url}/generate -d '${generateBody(inputs)}'`;
+    return `curl -X POST ${url}/generate -d '${generateBody(inputs, lengthInput(model))}'`;
   }
   const [only] = inputs;
   if (inputs.length === 1 && only !== undefined && only.datatype !== "BYTES" && elements(only) > MAX_JSON_ELEMENTS) {
@@ -90,13 +90,18 @@ function bytesHint(url: string, input: TensorMetadata, isAlone: boolean): string
 }
 
 /** The question and the length, and whatever else the model insists on. */
-function generateBody(inputs: readonly TensorMetadata[]): string {
-  const known = ["text_input", "max_tokens"];
+function generateBody(inputs: readonly TensorMetadata[], length: string): string {
+  const known = ["text_input", length];
   const others = inputs.filter(({ name }) => !known.includes(name));
   const members = others.map(
     (input) => `, ${JSON.stringify(input.name)}: ${JSON.stringify(scalarOrList(sample(input)))}`,
   );
-  return `{"text_input": "What is machine learning?", "max_tokens": 20${members.join("")}}`;
+  return `{"text_input": "What is machine learning?", "${length}": 20${members.join("")}}`;
+}
+
+/** Models for TensorRT-LLM's LLM API have a prefix. */
+function lengthInput({ inputs }: ServedModel): string {
+  return inputs.has("sampling_param_max_tokens") ? "sampling_param_max_tokens" : "max_tokens";
 }
 
 function isOptional(model: ServedModel, name: string): boolean {

@@ -134,6 +134,10 @@ export function effectiveSampling(wanted: Sampling, defaults: Sampling): Samplin
   return { ...rest, temperature, topP: pick("topP") ?? 1, topK, minP: pick("minP"), seed: wanted.seed };
 }
 
+function someOf<T>(list: readonly T[]): readonly T[] | undefined {
+  return list.length === 0 ? undefined : list;
+}
+
 /** Field of vLLM's StructuredOutputsParams by the kind of guide. Its backend for Triton takes JSON in a text. */
 function structuredOutputs({ type, text }: NonNullable<TextRequest["guide"]>): string {
   const fields: Readonly<Record<typeof type, string>> = {
@@ -162,7 +166,11 @@ function samplingJson(request: TextRequest, { maxTokens, defaults }: InputFacts)
     seed: sampling.seed === undefined ? undefined : Number(sampling.seed),
     max_tokens: maxTokens,
     min_tokens: request.minTokens === 0 ? undefined : request.minTokens,
-    stop: request.stop.length === 0 ? undefined : request.stop,
+    stop: someOf(request.stop),
+    stop_token_ids: someOf(request.stopTokenIds),
+    bad_words: someOf(request.badWords),
+    logit_bias: request.logitBias.size === 0 ? undefined : Object.fromEntries(request.logitBias),
+    logprobs: request.logProbs,
     ignore_eos: request.ignoresEos || undefined,
     structured_outputs: request.guide === undefined ? undefined : structuredOutputs(request.guide),
     lora_name: request.adapter,

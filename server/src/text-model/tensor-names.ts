@@ -34,6 +34,7 @@ export type InputRole =
   | "wantsFinishReason"
   | "wantsPromptCount"
   | "wantsOutputCount"
+  | "wantsScores"
   | "cacheStats"
   | "samplingJson"
   | "image";
@@ -70,6 +71,7 @@ export const INPUT_NAMES: Readonly<Record<InputRole, readonly string[]>> = {
   wantsFinishReason: ["return_finish_reason"],
   wantsPromptCount: ["return_num_input_tokens"],
   wantsOutputCount: ["return_num_output_tokens"],
+  wantsScores: ["return_logprobs"],
   cacheStats: ["return_kv_cache_reuse_stats"],
   samplingJson: ["sampling_parameters"],
   image: ["image", "images", "IMAGE", "image_bytes", "IMAGES"],
@@ -87,6 +89,7 @@ export type OutputRole =
   | "promptTopLogProbs"
   | "reusedBlocks"
   | "totalBlocks"
+  | "scoresJson"
   | "finishReason"
   | "numPromptTokens"
   | "numOutputTokens";
@@ -103,6 +106,7 @@ export const OUTPUT_NAMES: Readonly<Record<OutputRole, readonly string[]>> = {
   promptTopLogProbs: ["prompt_top_log_probs"],
   reusedBlocks: ["kv_cache_reused_blocks"],
   totalBlocks: ["kv_cache_alloc_total_blocks"],
+  scoresJson: ["logprobs"],
   finishReason: ["finish_reason"],
   numPromptTokens: ["num_input_tokens", "prompt_tokens"],
   numOutputTokens: ["num_output_tokens", "completion_tokens"],

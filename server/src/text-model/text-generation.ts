@@ -4,10 +4,11 @@ import type { ServedModel } from "../core/model-server.ts";
 import type { Tokenizer } from "../formats/tokenizer/tokenizer.ts";
 import { ResponseGeneration } from "./response-generation.ts";
 import { firstInteger, firstText, outputOf, Responses } from "./responses.ts";
+import { readScoresJson } from "./scores-json.ts";
 import { StopScan } from "./stop-scan.ts";
 import type { OutputRole } from "./tensor-names.ts";
 import type { TextInferRequest } from "./text-infer-request.ts";
-import type { FinishReason, TextChunk, TextRequest, TextUsage } from "./text-request.ts";
+import type { FinishReason, TextChunk, TextRequest, TextUsage, TokenScore } from "./text-request.ts";
 import type { TextSignature } from "./text-signature.ts";
 
 export interface TextGenerationParts {
@@ -35,6 +36,8 @@ export class TextTensorGeneration extends ResponseGeneration {
   #whole = "";
   readonly #keepsWhole: boolean;
   readonly #givesFacts: boolean;
+  /** New since the last chunk. */
+  #scores: readonly TokenScore[] = [];
   #numResponses = 0;
   #numTokens: number | undefined;
   #numPromptTokens: number | undefined;
@@ -59,15 +62,16 @@ export class TextTensorGeneration extends ResponseGeneration {
     // The last response of an answer that ended by itself has no token.
     if (text !== "" || !response.final) this.#numResponses += 1;
     this.#readFacts(response);
+    this.#readScores(response);
     const { text: shown, isStopped, stop } = this.#scan.push(text);
     if (isStopped) {
       this.#reason = "stop";
       return this.#over(shown, stop);
     }
     if (response.final) return this.#finish(shown);
-    if (shown === "") return undefined;
+    if (shown === "" && this.#scores.length === 0) return undefined;
     const outputTokens = this.#numTokens ?? (this.#parts.countsResponses ? this.#numResponses : undefined);
-    return { text: shown, scores: [], usage: this.#usage(outputTokens), finish: undefined };
+    return { text: shown, scores: this.#takeScores(), usage: this.#usage(outputTokens), finish: undefined };
   }
 
   #newText(response: InferResponse): string {
@@ -83,6 +87,20 @@ export class TextTensorGeneration extends ResponseGeneration {
     const fresh = isOnly && promptText !== "" && text.startsWith(promptText) ? text.slice(promptText.length) : text;
     if (this.#keepsWhole) this.#whole += fresh;
     return fresh;
+  }
+
+  #readScores(response: InferResponse): void {
+    const { signature, request } = this.#parts;
+    if (request.logProbs === undefined) return;
+    const tensor = outputOf(response, signature.outputs.get("scoresJson"));
+    if (tensor?.datatype === "BYTES")
+      this.#scores = [...this.#scores, ...readScoresJson(firstText(tensor), request.logProbs)];
+  }
+
+  #takeScores(): readonly TokenScore[] {
+    const scores = this.#scores;
+    this.#scores = [];
+    return scores;
   }
 
   #readFacts(response: InferResponse): void {
@@ -108,7 +126,8 @@ export class TextTensorGeneration extends ResponseGeneration {
     const outputTokens = this.#countTokens();
     const isCut = outputTokens !== undefined && outputTokens >= this.#parts.limit;
     const reason = this.#reason ?? (isCut ? "length" : "stop");
-    return { text, scores: [], usage: this.#usage(outputTokens), finish: reason, stopText };
+    const scores = this.#takeScores();
+    return { text, scores, usage: this.#usage(outputTokens), finish: reason, stopText };
   }
 
   #usage(outputTokens: number | undefined): TextUsage {

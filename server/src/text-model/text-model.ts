@@ -169,7 +169,9 @@ export class TextModel {
       if (text !== undefined) list.texts(input, [text]);
     }
     if (request.images.length > 0) list.requireText("image", "images", request.images);
-    if (request.badWords.length > 0) list.requireText("badWords", "badWords", request.badWords);
+    if (request.badWords.length > 0 && !list.has("samplingJson"))
+      list.requireText("badWords", "badWords", request.badWords);
+    if (request.logProbs !== undefined) list.offer("wantsScores", true);
     if (request.stop.length > 0 && !this.served.decoupled && list.has("stop")) {
       list.requireText("stop", "prompt", request.stop);
     }
@@ -178,8 +180,9 @@ export class TextModel {
   /** Fields that only a model of tokens can honour. */
   #expectText({ logProbs, promptLogProbs, logitBias, stopTokenIds }: TextRequest): void {
     const why = "only a model that gives token ids can";
-    if (logProbs !== undefined) throw unsupportedField(this.name, "logProbs", why);
     if (promptLogProbs !== undefined) throw unsupportedField(this.name, "promptLogProbs", why);
+    if (this.signature.inputs.has("samplingJson")) return; // vLLM's fields
+    if (logProbs !== undefined) throw unsupportedField(this.name, "logProbs", why);
     if (logitBias.size > 0) throw unsupportedField(this.name, "logitBias", why);
     if (stopTokenIds.length > 0) throw unsupportedField(this.name, "ignoresEos", why);
   }
@@ -220,7 +223,13 @@ export class TextModel {
 
 /** Inputs that ask for the outputs below. */
 const FACT_ROLES = ["wantsFinishReason", "wantsPromptCount", "wantsOutputCount"] as const;
-const TEXT_OUTPUTS: readonly OutputRole[] = ["text", "finishReason", "numPromptTokens", "numOutputTokens"];
+const TEXT_OUTPUTS: readonly OutputRole[] = [
+  "text",
+  "scoresJson",
+  "finishReason",
+  "numPromptTokens",
+  "numOutputTokens",
+];
 
 function tokenOutputs({ logProbs, promptLogProbs }: TextRequest): OutputRole[] {
   const roles: OutputRole[] = ["tokens", "tokenCounts", "reusedBlocks", "totalBlocks"];

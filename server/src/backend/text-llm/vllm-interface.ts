@@ -243,8 +243,8 @@ function finishText({ finish }: SequenceText): string {
 }
 
 /**
- * For each token the `count` likeliest tokens and the one that was chosen, by their ids. The rank of a chosen token that
- * is not among the likeliest is not known: null.
+ * For each token the one that was chosen, then the `count` likeliest, by their ids. The rank of a chosen token that is
+ * not among the likeliest is not known: null.
  */
 function logProbsJson(tokens: readonly TokenFigures[], count: number, tokenizer: Tokenizer): string {
   const entry = (id: number, logprob: number, rank: number | null): readonly [string, object] => [
@@ -254,10 +254,12 @@ function logProbsJson(tokens: readonly TokenFigures[], count: number, tokenizer:
   const list = tokens.map(({ id, logProb, topIds, topLogProbs }) => {
     const at = topIds.indexOf(id);
     const likeliest = Array.from(topIds.subarray(0, count), (topId, i) => entry(topId, topLogProbs[i] ?? 0, i + 1));
-    const own = at >= 0 && at < count ? [] : [entry(id, logProb, at < 0 ? null : at + 1)];
-    return Object.fromEntries([...own, ...likeliest]);
+    const others = likeliest.filter(([key]) => key !== String(id));
+    const all = [entry(id, logProb, at < 0 ? null : at + 1), ...others];
+    // An object would sort its keys.
+    return `{${all.map(([key, value]) => `"${key}": ${JSON.stringify(value)}`).join(", ")}}`;
   });
-  return JSON.stringify(list);
+  return `[${list.join(", ")}]`;
 }
 
 function texts(name: string, values: readonly string[]): Tensor {
