@@ -269,6 +269,10 @@ async function loadEnsemble(
     registry.lookUpKey(polled.stepKeys[index] ?? "", version);
   const plan = planEnsemble(config, (_, index) => stepModel(index, "").decoupled);
   expectNoCacheOfStreams(config, plan.isDecoupled);
+  if (plan.maxInFlight > 0) {
+    const text = `Ensemble model '${config.name}' configured with max_inflight_requests: ${plan.maxInFlight}`;
+    context.log.info("ensemble_scheduler", text); // scripts look for it
+  }
   const signature = signatureOf(config);
   const statistics = new StatisticsCounter(context.latenciesOf(config));
   const inner = new EnsembleScheduler({

@@ -218,6 +218,19 @@ test("load() of an ensemble brings what it calls up to date, and leaves what has
   assert.match(repository.errors.join(""), /'part' keeps serving as it was/);
 });
 
+test("an ensemble with a limit says so when it is loaded", async () => {
+  const lines: string[] = [];
+  const limited = ensemble("part").replace("ensemble_scheduling {", "ensemble_scheduling { max_inflight_requests: 3");
+  await using repository = createTestRepository({ ...FILES, "whole/config.pbtxt": limited }, [], undefined, {
+    onVerbose: (line) => void lines.push(line),
+  });
+  await repository.manager.load("outer", {});
+  const found = lines.flatMap(
+    (line) => /Ensemble model '.*' configured with max_inflight_requests: \d+/.exec(line) ?? [],
+  );
+  assert.deepEqual(found, ["Ensemble model 'whole' configured with max_inflight_requests: 3"]);
+});
+
 test("load() refuses ensembles that call each other", async () => {
   const files = { ...FILES, "whole/config.pbtxt": ensemble("outer", "A", "B") };
   await using repository = createTestRepository(files);
