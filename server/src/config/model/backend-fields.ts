@@ -55,10 +55,18 @@ export function fillBackendFields(
   return statesNothing ? { ...named, ...backendOfName(modelName) } : named;
 }
 
+/**
+ * A platform or a file name decides alone, so that one which does not fit the other is noticed later. Only TensorFlow's
+ * file names need a platform of its own or none. Source: core, model_config_utils.cc, `AutoCompleteBackendFields`.
+ */
 function matches(rule: BackendRule, config: ModelConfig, artifacts: readonly ModelArtifact[]): boolean {
-  if (config.backend !== "" && config.backend !== rule.backend) return false;
-  if (config.platform !== "") return rule.platforms.includes(config.platform);
-  if (config.default_model_filename !== "") return config.default_model_filename === rule.filename;
+  const { backend, platform, default_model_filename: filename } = config;
+  if (backend !== "" && backend !== rule.backend) return false;
+  if (rule.platforms.includes(platform)) return true;
+  const needsPlatform = backend !== "" || rule.backend === "tensorflow";
+  if (platform !== "" && needsPlatform) return false;
+  if (filename !== "") return filename === rule.filename;
+  if (platform !== "") return false;
   return artifacts.some((artifact) => artifact.name === rule.filename && isOfKind(artifact, rule.artifactKind));
 }
 

@@ -168,6 +168,27 @@ test("prepareModelConfig() refuses a model of which nothing tells the backend", 
   });
 });
 
+for (const [text, message] of [
+  [
+    'platform: "onnxruntim" default_model_filename: "model.onnx"',
+    /^unexpected 'platform' and 'backend' pair, got:onnxruntim, onnxruntime$/,
+  ],
+  ['platform: "pytorch_libtorch" default_model_filename: "model.plan"', /pair, got:pytorch_libtorch, tensorrt$/],
+  ['platform: "onnx" default_model_filename: "model.pt"', /pair, got:onnx, pytorch$/],
+  [
+    'platform: "savedmodel" default_model_filename: "model.savedmodel"',
+    /^unexpected platform type 'savedmodel' for m$/,
+  ],
+  ['platform: "onnxruntim"', /^unexpected platform type 'onnxruntim' for m$/],
+  ['platform: "onnxruntim" backend: "onnxruntime"', /pair, got:onnxruntim, onnxruntime$/],
+] as const) {
+  test(`prepareModelConfig() refuses ${text}, also beside a model.onnx`, () => {
+    for (const artifacts of [[], ONNX_FILE]) {
+      assert.throws(() => complete({ text, artifacts, modelName: "m" }), { code: "invalid_argument", message });
+    }
+  });
+}
+
 test("prepareModelConfig() refuses a name that is not that of the folder", () => {
   assert.throws(() => complete({ text: 'name: "other_name" backend: "identity"', modelName: "wrong_name" }), {
     code: "invalid_argument",
