@@ -13,6 +13,15 @@ const CASES: readonly (readonly [schema: object, replaced: object])[] = [
   ],
   [{ properties: { minimum: { type: "number", minimum: 3 } } }, { properties: { minimum: MARK } }],
   [{ type: "integer" }, { type: "integer" }],
+  [{ type: "number", multipleOf: 0.5, minimum: 0, maximum: 2 }, MARK],
+  [
+    { type: "integer", multipleOf: 7 },
+    { type: "integer", multipleOf: 7 },
+  ],
+  [
+    { enum: [1, 2, 3.5, 4, "x"], minimum: 2, multipleOf: 1 },
+    { enum: [2, 4, "x"], minimum: 2, multipleOf: 1 },
+  ],
   [
     { type: "object", properties: { minimum: { type: "string" } } },
     { type: "object", properties: { minimum: { type: "string" } } },

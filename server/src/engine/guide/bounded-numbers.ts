@@ -4,6 +4,7 @@
  * in the grammar of the schema takes the range. Source: JSON Schema 2020-12, Validation, 6.2.
  */
 import { isObject, type JsonObject } from "../../core/json-object.ts";
+import { isMultiple, isWithin, numberMultiples } from "./number-multiples.ts";
 import { type NumberBounds, numberRange } from "./number-range.ts";
 
 export interface SchemaParts {
@@ -46,15 +47,35 @@ function replaceMember(key: string, value: unknown, ranges: string[]): unknown {
 function replaceNumber(schema: JsonObject, ranges: string[]): JsonObject {
   const types = Array.isArray(schema.type) ? schema.type : [schema.type];
   const kind = KINDS.find((each) => types.includes(each));
+  if (Array.isArray(schema.enum)) return withinBounds(schema, schema.enum);
   if (kind === undefined || OTHER_RULES.some((rule) => Object.hasOwn(schema, rule))) return schema;
-  const bounds = boundsOf(schema);
-  const range = bounds && numberRange(bounds, kind === "integer");
+  const range = rangeOf(schema, kind === "integer");
   if (range === undefined) return schema;
   const number = { const: markOf(ranges.push(range) - 1) };
   const otherTypes = types.filter((type) => type !== "number" && type !== "integer");
   if (otherTypes.length === 0) return { ...definitionsOf(schema), ...number };
   const others = { ...schema, type: otherTypes };
   return { ...definitionsOf(schema), anyOf: [number, others] };
+}
+
+/** A step that has no form in a grammar is left out. */
+function rangeOf(schema: JsonObject, isInteger: boolean): string | undefined {
+  const bounds = boundsOf(schema);
+  const { multipleOf: step } = schema;
+  const multiples = typeof step === "number" ? numberMultiples(bounds ?? {}, step, isInteger) : undefined;
+  return multiples ?? (bounds && numberRange(bounds, isInteger));
+}
+
+/** Numbers of an `enum` that its other rules take; all where they take none, which the library then refuses or not. */
+function withinBounds(schema: JsonObject, values: readonly unknown[]): JsonObject {
+  const bounds = boundsOf(schema) ?? {};
+  const { multipleOf: step } = schema;
+  const kept = values.filter((value) => {
+    return (
+      typeof value !== "number" || (isWithin(value, bounds) && (typeof step !== "number" || isMultiple(value, step)))
+    );
+  });
+  return kept.length === 0 ? schema : { ...schema, enum: kept };
 }
 
 /** References lead into the definitions wherever they stand. */

@@ -15,14 +15,21 @@ const MAX_FRACTION_DIGITS = 20;
 /** Fifteen digits: each makes the grammar longer, and more are not exact in every reader. */
 const LARGEST = 10 ** 15 - 1;
 
-/** An expression of EBNF without references to rules; undefined: no number lies between the bounds. */
-export function numberRange(bounds: NumberBounds, isInteger = false): string | undefined {
+/**
+ * An expression of EBNF without references to rules; undefined: no number lies between the bounds. `maxPlaces`: digits
+ * behind the point.
+ */
+export function numberRange(
+  bounds: NumberBounds,
+  isInteger = false,
+  maxPlaces: number = MAX_FRACTION_DIGITS,
+): string | undefined {
   const given = [bounds.minimum, bounds.maximum, bounds.exclusiveMinimum, bounds.exclusiveMaximum];
   const digits = Math.max(
     MIN_FRACTION_DIGITS,
     ...given.map((bound) => (bound === undefined ? 0 : fractionDigits(bound))),
   );
-  const places = isInteger ? 0 : Math.min(digits, MAX_FRACTION_DIGITS);
+  const places = isInteger ? 0 : Math.min(digits, maxPlaces);
   const lowest = largest(
     scaled(bounds.minimum ?? -LARGEST, places, "up"),
     bounds.exclusiveMinimum === undefined ? undefined : scaled(bounds.exclusiveMinimum, places, "down") + 1n,
