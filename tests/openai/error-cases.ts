@@ -25,6 +25,9 @@ const tool = (more: object): Fields => ({ tools: [{ type: "function", function: 
 const format = (schema: unknown): Fields => ({
   response_format: { type: "json_schema", json_schema: { name: "x", schema } },
 });
+const strictFormat = (schema: unknown): Fields => ({
+  response_format: { type: "json_schema", json_schema: { name: "x", strict: true, schema } },
+});
 const said = (message: unknown): Fields => ({ messages: [message] });
 
 /** A body lacks a model unless the row gives one: then it is the language model. */
@@ -302,6 +305,44 @@ export const ROWS: readonly Row[] = [
     "unsupported_parameter",
     "suffix",
     /gap|suffix/,
+  ],
+  [
+    "a rule that no strict schema may have",
+    CHAT,
+    { messages: HELLO, ...strictFormat({ type: "object", properties: { not: { type: "object", not: {} } } }) },
+    400,
+    null,
+    "response_format",
+    /^Invalid schema for response_format 'x': In context=\('properties', 'not'\), 'not' is not permitted\.$/,
+  ],
+  [
+    "a rule that no strict tool may have",
+    CHAT,
+    {
+      messages: HELLO,
+      ...tool({
+        strict: true,
+        parameters: { type: "object", properties: { a: { type: "array", uniqueItems: true } } },
+      }),
+    },
+    400,
+    "invalid_function_parameters",
+    "tools[0].function.parameters",
+    /^Invalid schema for function 'f': In context=\('properties', 'a'\), 'uniqueItems' is not permitted\.$/,
+  ],
+  [
+    "a rule that no strict tool of a response may have",
+    RESPONSES,
+    {
+      input: "x",
+      tools: [
+        { type: "function", name: "f", strict: true, parameters: { type: "object", if: {}, enum: [{ not: 1 }] } },
+      ],
+    },
+    400,
+    "invalid_function_parameters",
+    "tools[0].parameters",
+    /'if' is not permitted/,
   ],
   ["the best of several", COMPLETIONS, { prompt: "x", best_of: 3 }, 400, "unsupported_parameter", "best_of", /best_of/],
   ["a prompt that is a number", COMPLETIONS, { prompt: 3 }, 400, "invalid_type", "prompt", /expected a string/],

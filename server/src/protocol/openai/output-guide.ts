@@ -5,7 +5,8 @@
 import type { OutputGuide } from "../../chat/chat-contract.ts";
 import type { TextRequest } from "../../text-model/text-request.ts";
 import { invalidParameter, missingParameter, unsupportedValue } from "../api/api-error.ts";
-import { anyObject, isObject, type JsonObject } from "../api/schema.ts";
+import { anyObject, isObject, type JsonObject, shown } from "../api/schema.ts";
+import { expectStrict } from "./strict-schema.ts";
 
 export interface GuideFields {
   readonly response_format?: JsonObject | undefined;
@@ -61,6 +62,7 @@ function schemaOf(value: unknown): unknown {
     throw invalidParameter("response_format.json_schema.name", "invalid_value", text);
   }
   const { schema } = value;
+  if (value.strict === true) expectStrict(schema, `response_format '${shown(name)}'`, "response_format", null);
   if (typeof schema === "boolean") return schema;
   return schema === undefined || schema === null ? { type: "object" } : anyObject().read(schema, SCHEMA_PARAM);
 }

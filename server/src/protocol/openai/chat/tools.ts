@@ -1,8 +1,9 @@
 /** Tools of a chat request and which of them must be called. Source: OpenAI's API reference, `tools`, `tool_choice`. */
 import type { ChatTool, InputGrammars, ToolChoice } from "../../../chat/chat-contract.ts";
 import { invalidParameter, missingParameter } from "../../api/api-error.ts";
-import { anyObject, isObject, type JsonObject } from "../../api/schema.ts";
+import { anyObject, isObject, type JsonObject, shown } from "../../api/schema.ts";
 import { type CustomTool, readCustomTool } from "../custom-tool.ts";
+import { expectStrict } from "../strict-schema.ts";
 import { readToolChoice } from "../tool-choice.ts";
 
 export interface ToolFields {
@@ -73,6 +74,7 @@ function readFunction(tool: JsonObject, path: string): ChatTool {
   const given = tool.function;
   if (!isObject(given)) throw missingParameter(`${path}.function`);
   const { name, description, parameters, strict } = given;
+  if (strict === true) expectStrictTool(parameters, name, `${path}.function.parameters`);
   return {
     type: "function",
     function: {
@@ -82,6 +84,11 @@ function readFunction(tool: JsonObject, path: string): ChatTool {
       ...(typeof strict === "boolean" ? { strict } : {}),
     },
   };
+}
+
+/** @throws ApiError */
+export function expectStrictTool(parameters: unknown, name: unknown, path: string): void {
+  expectStrict(parameters, `function '${shown(name)}'`, path, "invalid_function_parameters");
 }
 
 /** @throws ApiError for what is no schema of an object */

@@ -6,7 +6,7 @@
 import type { ChatTool } from "../../../chat/chat-contract.ts";
 import { missingParameter } from "../../api/api-error.ts";
 import { isObject, type JsonObject } from "../../api/schema.ts";
-import { expectToolName, inputGrammars, type Tools } from "../chat/tools.ts";
+import { expectStrictTool, expectToolName, inputGrammars, type Tools } from "../chat/tools.ts";
 import { type CustomTool, readCustomTool } from "../custom-tool.ts";
 import { readToolChoice } from "../tool-choice.ts";
 
@@ -67,6 +67,7 @@ function readTool(tool: JsonObject, path: string, namespace: string | undefined)
   const name = chatToolName(own, namespace);
   const origin = { isCustom: type === "custom", name: own, namespace };
   if (origin.isCustom) return [{ ...readCustomTool(tool, name, path), origin }];
+  if (tool.strict === true) expectStrictTool(tool.parameters, own, `${path}.parameters`);
   return [{ tool: { type: "function", function: { name, ...bodyOf(tool) } }, grammar: undefined, origin }];
 }
 
