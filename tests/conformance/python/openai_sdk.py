@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 from typing import Literal
 
 import openai
@@ -93,6 +94,33 @@ def check_responses():
     assert (call.name, json.loads(call.arguments)) == ("get_weather", {"town": "Oslo"}), final
     parsed = client.responses.parse(model=LLM, input="Hello", text_format=Colour, max_output_tokens=300, temperature=0)
     assert isinstance(parsed.output_parsed, Colour), parsed
+
+
+def check_custom_tools():
+    """a custom tool's input follows its grammar, in responses and chats"""
+    grammar = {"syntax": "regex", "definition": "(left|right) [1-9]"}
+    tool = {"type": "custom", "name": "turn", "format": {"type": "grammar", **grammar}}
+    chosen = {"type": "custom", "name": "turn"}
+    with client.responses.stream(model=LLM, input="Go", tools=[tool], tool_choice=chosen) as stream:
+        (item,) = stream.get_final_response().output
+    assert item.type == "custom_tool_call" and re.fullmatch(grammar["definition"], item.input), item
+    custom = {"name": "turn", "format": {"type": "grammar", "grammar": grammar}}
+    answer = client.chat.completions.create(
+        model=LLM,
+        messages=QUESTION,
+        tools=[{"type": "custom", "custom": custom}],
+        tool_choice={"type": "custom", "custom": {"name": "turn"}},
+    )
+    (call,) = answer.choices[0].message.tool_calls
+    assert call.type == "custom" and re.fullmatch(grammar["definition"], call.custom.input), call
+
+
+def check_compact():
+    """compact() gives items that stand for the conversation"""
+    compacted = client.responses.compact(model="echo", input="say: It is README.md.")
+    assert [item.type for item in compacted.output] == ["message", "compaction"], compacted
+    answer = client.responses.create(model="messages", input=compacted.output)
+    assert "Summary of the conversation so far:\\nIt is README.md." in answer.output_text, answer
 
 
 def check_background():
