@@ -94,7 +94,19 @@ for (const era of ERAS) {
     const client = await connect(era);
     const { tools } = await client.listTools();
     const titles = tools.map(({ title }) => title).sort();
-    const names = ["caller", "echo", "fails", "kinds", "messages", "numbers", "simple", "slow", "strict", "ticks v1.0"];
+    const names = [
+      "caller",
+      "echo",
+      "fails",
+      "kinds",
+      "messages",
+      "numbers",
+      "simple",
+      "slow",
+      "strict",
+      "ticks v1.0",
+      "warm",
+    ];
     assert.deepEqual(titles, names);
     for (const { name, inputSchema } of tools) {
       assert.match(name, /^[A-Za-z0-9_-]{1,64}$/);
