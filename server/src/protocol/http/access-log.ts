@@ -1,12 +1,10 @@
 /**
- * A line for each request over HTTP at verbose level 1, in Triton's words: the method is its number in libevhtp's list.
+ * A line for each request over HTTP at verbose level 1, in Triton's words.
  * Source: triton-inference-server/server, http_server.cc, sagemaker_server.cc and vertex_ai_server.cc, `Handle`.
  */
 import type { Logger } from "../../observe/log.ts";
-import type { HttpCall } from "./http-call.ts";
+import { describeCall } from "./describe-call.ts";
 import type { ApiHandler } from "./transport/listener.ts";
-
-const METHODS: readonly string[] = ["GET", "HEAD", "POST", "PUT", "DELETE", "MKCOL", "COPY", "MOVE", "OPTIONS"];
 
 export type AccessLogName = "HTTP" | "SageMaker" | "Vertex AI";
 
@@ -24,9 +22,4 @@ export function withAccessLog(api: ApiHandler, log: Logger, name: AccessLogName 
       return api.handle(call);
     },
   };
-}
-
-/** `path` as sent, so the log escapes it. */
-export function describeCall({ method, path }: Pick<HttpCall, "method" | "path">): string {
-  return `${METHODS.indexOf(method)} ${path}`;
 }

@@ -2,8 +2,8 @@
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { Logger } from "../../observe/log.ts";
 import { type BindOptions, type BoundAddress, bind } from "../bind.ts";
-import { describeCall } from "../http/access-log.ts";
 import type { Cors } from "../http/cors.ts";
+import { describeCall } from "../http/describe-call.ts";
 import { type CloseOptions, close } from "../http-listener.ts";
 
 export interface MetricsFrontendOptions extends BindOptions {

@@ -10,7 +10,7 @@ import { type CallAccess, CLIENT_GONE } from "../../call-access.ts";
 import type { LoadReports } from "../../load-report-text.ts";
 import type { RestrictedGroup } from "../../restriction.ts";
 import type { SharedMemoryRegions } from "../../shared-memory.ts";
-import { describeCall } from "../access-log.ts";
+import { describeCall } from "../describe-call.ts";
 import { GenerateHandler } from "../generate/generate.ts";
 import type { HttpCall } from "../http-call.ts";
 import { bytesReply, type ContentType, errorReply, type HttpReply, type HttpStreamReply } from "../http-reply.ts";
