@@ -1,5 +1,5 @@
 /**
- * Compiles translated kernels with the host's g++ into libraries under `.cache/`, each named by all that it depends on. The
+ * Compiles translated kernels with the host's g++ into libraries that are kept for the machine, each named by all that it depends on. The
  * headers are compiled once (GCC manual, 3.22 "Using Precompiled Headers"): they took half the time of a kernel.
  * Tells why when there is no compiler, so that tests are skipped by name.
  */
@@ -19,6 +19,7 @@ import { join } from "node:path";
 import process from "node:process";
 import { fileURLToPath } from "node:url";
 import type { CudaSource } from "../../server/src/native/cuda/nvrtc.ts";
+import { CACHE_FOLDER } from "../cache-folder.ts";
 import { translateKernel } from "./translate-kernel.ts";
 
 const HEADERS = fileURLToPath(new URL(".", import.meta.url));
@@ -26,7 +27,7 @@ const HEADERS = fileURLToPath(new URL(".", import.meta.url));
 const HEADER = "ptx.h";
 const HEADER_NAMES: readonly string[] = ["threads.h", "language.h", HEADER];
 const HEADER_TEXTS: readonly string[] = HEADER_NAMES.map((name) => readFileSync(join(HEADERS, name), "utf8"));
-const CACHE = fileURLToPath(new URL("../../.cache/cuda-emulation/", import.meta.url));
+const CACHE = join(CACHE_FOLDER, "cuda-emulation");
 const OPTIONS: readonly string[] = [
   "-std=c++17",
   "-Og",

