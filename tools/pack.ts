@@ -1,6 +1,7 @@
 /**
  * Builds the packages that users install, the same bytes from the same sources: `npm run pack [-- --out=<folder>]` puts
- * them into build/packages. Names given after that limit it to folders of the workspace, or to `onnxruntime-<os>-<cpu>`.
+ * them into build/packages. Names given after that limit it to folders of the workspace, or to `onnxruntime-<os>-<cpu>`. `--built` takes
+ * the build that is there.
  */
 import { spawnSync } from "node:child_process";
 import { mkdirSync, rmSync } from "node:fs";
@@ -47,20 +48,25 @@ async function allStages(): Promise<ReadonlyMap<string, Stage>> {
   ]);
 }
 
-const { values, positionals } = parseArgs({ options: { out: { type: "string" } }, allowPositionals: true });
+const { values, positionals } = parseArgs({
+  options: { out: { type: "string" }, built: { type: "boolean", default: false } },
+  allowPositionals: true,
+});
 const out = resolve(values.out ?? join(ROOT, "build", "packages"));
-run("npm", ["run", "--silent", "build"], ROOT);
+if (!values.built) run("npm", ["run", "--silent", "build"], ROOT);
 if (positionals.length === 0) rmSync(out, { recursive: true, force: true });
 mkdirSync(out, { recursive: true });
 const stages = await allStages();
+const folders: string[] = [];
 for (const name of positionals.length > 0 ? positionals : stages.keys()) {
   const stage = stages.get(name);
   if (stage === undefined) throw new Error(`no package "${name}"; there are ${[...stages.keys()].join(", ")}`);
   // Beside the result, so that two runs with different results do not meet.
   const folder = join(out, ".stage", name);
   await stage(folder);
-  run("npm", ["pack", "--ignore-scripts", "--loglevel=error", "--pack-destination", out], folder);
+  folders.push(folder);
 }
+run("npm", ["pack", "--ignore-scripts", "--loglevel=error", "--pack-destination", out, ...folders], out);
 rmSync(join(out, ".stage"), { recursive: true });
 
 function run(program: string, args: readonly string[], cwd: string): void {

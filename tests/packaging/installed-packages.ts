@@ -5,6 +5,7 @@ import { existsSync, mkdirSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import process from "node:process";
 import { fileURLToPath } from "node:url";
+import { SOURCE_LOADER } from "../support/source-loader.ts";
 
 export const ROOT: string = fileURLToPath(new URL("../..", import.meta.url));
 const PACK_TOOL = join(ROOT, "tools", "pack.ts");
@@ -17,9 +18,9 @@ export interface InstalledPackage {
   readonly scripts: Readonly<Record<string, string>>;
 }
 
-/** Packs into a folder, all packages or those named. */
+/** Packs what is built into a folder, all packages or those named. Other tests run the build meanwhile. */
 export function pack(out: string, ...names: readonly string[]): void {
-  run(process.execPath, ["--import", "tsx", PACK_TOOL, `--out=${out}`, ...names], ROOT);
+  run(process.execPath, ["--import", SOURCE_LOADER, PACK_TOOL, "--built", `--out=${out}`, ...names], ROOT);
 }
 
 /** `npm install` of tarballs in a new folder. */

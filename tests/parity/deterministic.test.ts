@@ -10,6 +10,7 @@ import { createDecoderRunner, type DecoderRunnerOptions } from "../../server/src
 import { compareCourses, courseBlocks, coursesOf } from "../../server/src/engine/testing/courses.ts";
 import { append, contiguousBlocks, TestSequence } from "../../server/src/engine/testing/sequences.ts";
 import { readPeft } from "../../server/src/formats/lora/peft.ts";
+import { testSize } from "../support/long-tests.ts";
 
 const MODELS = fileURLToPath(new URL("models/", import.meta.url));
 const NEREID_TINY = fileURLToPath(new URL("../../examples/nereid-tiny/language_model/", import.meta.url));
@@ -49,12 +50,12 @@ const TYPES: readonly Pick<DecoderRunnerOptions, "weightType" | "cacheType" | "n
 for (const types of TYPES) {
   const name = `${types.weightType} weights and ${types.cacheType ?? "f32"} cache`;
   test(`a deterministic runner gives equal bits for nereid-tiny with ${name}`, async () => {
-    await checkCourses({ modelDir: NEREID_TINY, ...types }, 90);
+    await checkCourses({ modelDir: NEREID_TINY, ...types }, testSize(48, 90));
   });
 }
 
 test("a deterministic runner gives equal bits where ggml would cut long contexts into ranges and tiles", async () => {
-  await checkCourses({ modelDir: NEREID_TINY, weightType: "bf16", maxPositions: 2048, numThreads: 2 }, 620);
+  await checkCourses({ modelDir: NEREID_TINY, weightType: "bf16", maxPositions: 2048 }, 620);
 });
 
 const ADAPTERS = fileURLToPath(new URL("adapters/", import.meta.url));

@@ -10,6 +10,7 @@ import { FakeHub } from "../../server/src/hub/hub-server.test-support.ts";
 import { attribute, intField, model, node, ONNX_TYPE } from "../fakes/onnx-writer.ts";
 import { LLMAPI_CONFIG, llmApiYaml, VLLM_CONFIG } from "../support/engine-folders.ts";
 import { LANGUAGE_MODEL, RECIPE, templateOf } from "../support/llm-pipeline.ts";
+import { longTestsReason } from "../support/long-tests.ts";
 import { clientVenv } from "../support/python-checks.ts";
 import { openEndpoint } from "./one-endpoint.ts";
 import { writeRandomClip, writeRandomMiniLm } from "./random-encoder.ts";
@@ -42,7 +43,7 @@ async function hubOf(repoId: string, write: (folder: string) => void): Promise<F
   return hub;
 }
 
-test("docs/recipes/gpt2.md works as it stands", { timeout: TIMEOUT_MS }, async () => {
+test("docs/recipes/gpt2.md works as it stands", { timeout: TIMEOUT_MS, skip: longTestsReason ?? false }, async () => {
   await using hub = await hubWith("openai-community/gpt2-medium", "gpt2");
   await using recipe = await openRecipe("gpt2", { env: { HF_ENDPOINT: hub.endpoint } });
   const [whole = "", streamed = ""] = await recipe.run();
@@ -68,7 +69,10 @@ test("docs/recipes/mistral-nemo.md works as it stands", { timeout: TIMEOUT_MS },
   );
 });
 
-test("docs/recipes/llama-awq.md works as it stands", { timeout: TIMEOUT_MS }, async () => {
+test("docs/recipes/llama-awq.md works as it stands", {
+  timeout: TIMEOUT_MS,
+  skip: longTestsReason ?? false,
+}, async () => {
   await using hub = await hubWith("meta-llama/Meta-Llama-3.1-8B-Instruct", "llama");
   hub.token = "hf_test";
   const env = { HF_ENDPOINT: hub.endpoint, HUGGING_FACE_HUB_TOKEN: hub.token };
@@ -183,11 +187,12 @@ test("docs/recipes/clip-minilm.md works as it stands", { timeout: TIMEOUT_MS }, 
 
 const IMAGE = fileURLToPath(new URL("../vision/images/wide.png", import.meta.url));
 
-for (const { page, repoId, write } of [
-  { page: "llava", repoId: "llava-hf/llava-v1.6-mistral-7b-hf", write: writeRandomLlava },
-  { page: "qwen2-vl", repoId: "Qwen/Qwen2-VL-2B-Instruct", write: writeRandomQwen },
+for (const { page, repoId, write, isLong } of [
+  { page: "llava", repoId: "llava-hf/llava-v1.6-mistral-7b-hf", write: writeRandomLlava, isLong: true },
+  { page: "qwen2-vl", repoId: "Qwen/Qwen2-VL-2B-Instruct", write: writeRandomQwen, isLong: false },
 ]) {
-  test(`docs/recipes/${page}.md works as it stands`, { timeout: TIMEOUT_MS }, async () => {
+  const reason = isLong ? longTestsReason : undefined;
+  test(`docs/recipes/${page}.md works as it stands`, { timeout: TIMEOUT_MS, skip: reason ?? false }, async () => {
     await using hub = await hubOf(repoId, write);
     await using recipe = await openRecipe(page, { env: { HF_ENDPOINT: hub.endpoint } });
     copyFileSync(IMAGE, join(recipe.folder, "picture.png"));

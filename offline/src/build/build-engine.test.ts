@@ -10,6 +10,7 @@ import { createDecoderRunner } from "@nereid/server/engine/cpu/cpu-runner";
 import { append, contiguousBlocks, TestSequence } from "@nereid/server/engine/testing/sequences";
 import { openEngineFile } from "@nereid/server/formats/trtllm/engine-file";
 import { ENGINE_FORMAT } from "@nereid/server/formats/trtllm/engine-header";
+import { longTestsReason } from "../../../tests/support/long-tests.ts";
 import { type BuildOptions, buildEngine } from "./build-engine.ts";
 import { convertCheckpoint } from "../checkpoint/convert-checkpoint.ts";
 import { planEngine } from "./engine-writer.ts";
@@ -44,6 +45,9 @@ async function logitsOf(modelDir: string, weightType?: "f32" | "bf16" | "q8_0"):
   }
 }
 
+/** Each type, tied and fused matrices, experts; the others by `npm run test:long`. */
+const SAMPLE: ReadonlySet<string> = new Set(["gpt2", "llama-3.2", "mixtral"]);
+
 describe("buildEngine() gives the logits of the model in the same type", () => {
   for (const [name, type] of [
     ["gpt2", "f32"],
@@ -55,7 +59,7 @@ describe("buildEngine() gives the logits of the model in the same type", () => {
     ["phi-2", "bf16"],
     ["phi-3-longrope-long", "f32"],
   ] as const) {
-    test(`${name} as ${type}`, async () => {
+    test(`${name} as ${type}`, { skip: (!SAMPLE.has(name) && longTestsReason) || false }, async () => {
       const [checkpoint, engine] = [join(folder, `${name}-ckpt`), join(folder, name)];
       await convertCheckpoint({
         modelDir: `${MODELS}${name}`,
