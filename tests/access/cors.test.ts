@@ -5,7 +5,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
-import { createScriptedModels } from "../openai/scripted-models.ts";
+import { createScriptedModels, ONLY_ECHO } from "../openai/scripted-models.ts";
 import { freePort, type ServerProcess, startServerProcess } from "../support/server-process.ts";
 
 const PAGE = "https://app.example";
@@ -22,6 +22,7 @@ before(async () => {
   scripted = await createScriptedModels();
   openAiPort = await freePort();
   const flags = [
+    ...ONLY_ECHO,
     `--cors-origins=${PAGE},http://localhost:5173`,
     `--api-key-file=${keyFile}`,
     "--api-keys-for=openai,v2",
@@ -112,8 +113,11 @@ test("no page reads the metrics unless that is asked for", async () => {
 
 test("any origin, metrics asked for, and off by default", { timeout: 600_000 }, async () => {
   const [open, plain] = await Promise.all([
-    startServerProcess({ repositories: [scripted.path], flags: ["--cors-origins=*", "--cors-metrics=true"] }),
-    startServerProcess({ repositories: [scripted.path] }),
+    startServerProcess({
+      repositories: [scripted.path],
+      flags: [...ONLY_ECHO, "--cors-origins=*", "--cors-metrics=true"],
+    }),
+    startServerProcess({ repositories: [scripted.path], flags: ONLY_ECHO }),
   ]);
   try {
     for (const base of [open.baseUrl, `http://127.0.0.1:${open.metrics}`]) {

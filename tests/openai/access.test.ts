@@ -3,13 +3,13 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import OpenAI from "openai";
 import { freePort, type ServerProcess, startServerProcess } from "../support/server-process.ts";
-import { createScriptedModels } from "./scripted-models.ts";
+import { createScriptedModels, ONLY_ECHO } from "./scripted-models.ts";
 
 const ASK = { model: "echo", messages: [{ role: "user" as const, content: "say: yes" }] };
 
 async function withServer(flags: readonly string[], run: (server: ServerProcess) => Promise<void>): Promise<void> {
   await using scripted = await createScriptedModels();
-  const server = await startServerProcess({ repositories: [scripted.path], flags });
+  const server = await startServerProcess({ repositories: [scripted.path], flags: [...ONLY_ECHO, ...flags] });
   try {
     await run(server);
     await server.stop();

@@ -62,6 +62,9 @@ export async function* execute(request, context) {
 }
 `;
 
+/** Flags that load only `echo`: each model of a server is a thread of its own. */
+export const ONLY_ECHO: readonly string[] = ["--model-control-mode=explicit", "--load-model=echo"];
+
 export function createScriptedModels(): Promise<ModelRepository> {
   return createModelRepository({
     files: {

@@ -25,7 +25,7 @@ import {
   type VisionRepository,
 } from "../support/vision-server.ts";
 
-const NUM_CAPTIONS = testSize(2000, 10_000);
+const NUM_CAPTIONS = 10_000;
 const NUM_IMAGES = testSize(12, 40);
 const QUESTION = "Describe the image.";
 const scenes = JSON.parse(readFileSync(`${EXAMPLE_FOLDER}nereid-tiny/golden_captions.json`, "utf8")) as {
