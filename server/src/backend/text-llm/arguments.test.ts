@@ -39,7 +39,7 @@ test("llmApiArguments() translates nested arguments into the engine's parameters
     batch_scheduler_policy: "max_utilization",
     speculative_ngram_size: "2",
     num_draft_tokens: "4",
-    lora_request_dir: "/",
+    lora_request_dir: "..",
     lora_adapters: "one:/models/m/1/adapters/one",
     lora_cache_max_adapter_size: "16",
     weight_type: "fp8",

@@ -250,9 +250,9 @@ export function llmApiArguments(
   return builder.finish(source);
 }
 
-/** Requests name a folder of the server: upstream reads any, once LoRA is on. */
+/** Requests name a folder of the repository: upstream reads any of the server, which gives clients more than they need. */
 function allowAdapters(builder: ArgumentBuilder): void {
-  builder.parameters.lora_request_dir ??= "/";
+  builder.parameters.lora_request_dir ??= "..";
 }
 
 /** A list of adapters' folders, known by the last part of their paths. */
