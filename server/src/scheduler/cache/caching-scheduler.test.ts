@@ -30,8 +30,9 @@ test("a reloaded model does not answer with what the old one said", async () => 
   const config = identityConfig("response_cache { enable: true }");
   await using repository = createTestRepository({ "m/config.pbtxt": config, "m/1/.keep": "" }, [], cache);
   const { manager, registry } = repository;
-  for (const change of ["# one", "# two"]) {
-    repository.write("m/config.pbtxt", `${config}\n${change}`);
+  for (const change of ["one", "two"]) {
+    const parameter = `parameters { key: "change" value { string_value: "${change}" } }`;
+    repository.write("m/config.pbtxt", `${config}\n${parameter}`);
     await manager.load("m", {});
     await collect(registry.lookUp("m", "").infer(fakeRequest([int32("INPUT0", [1, 1], [7])])));
   }
