@@ -253,7 +253,7 @@ function jsonTensor(input: JsonInferInput, head: TensorHead, context: DecodeCont
 const NO_DATA = new Uint8Array(0);
 const NO_TENSOR: JsonTensor = { data: NO_DATA, count: 0, outerCount: 0, error: undefined, errorAt: 0 };
 
-/** Of nearly all tensors: a number of elements that is far from every limit. Big integers would cost as much as the rest. */
+/** A number of elements that is far from every limit, as nearly all tensors have it. Big integers would cost as much as the rest. */
 function plainCount(shape: readonly number[], exact: readonly bigint[] | undefined): number | undefined {
   if (exact !== undefined || shape.length === 0) return undefined;
   let product = 1;
