@@ -186,7 +186,9 @@ for (const [what, code, bytes] of FAULTS) {
   test(`Http2Connection tells a client that sends ${what} and lets go of the socket`, async (context) => {
     const pair = await open(context, { halfOpen: true });
     pair.client.write(bytes);
-    const { payload } = await pair.until(FRAME.goAway);
+    // Pings are counted by the second, which may end between them.
+    const again = setInterval(() => pair.client.write(bytes), 2000);
+    const { payload } = await pair.until(FRAME.goAway).finally(() => clearInterval(again));
     assert.equal(payload.readUInt32BE(4), code, payload.subarray(8).toString());
     // As a client that got GOAWAY: it ends its side, or keeps the connection silent.
     if (code === HTTP2_ERROR.protocol) pair.client.end();
