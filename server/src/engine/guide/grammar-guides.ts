@@ -8,7 +8,7 @@ import { GrammarProcess, GrammarTimeout } from "./grammar-process.ts";
 import { type GrammarSource, sourceBytes } from "./grammar-source.ts";
 import { type Grammar, grammarOf } from "./guide-grammar.ts";
 import type { GuideSession, Guides } from "./guides.ts";
-import type { MaskThreadData } from "./mask-messages.ts";
+import type { MaskThreadOptions } from "./mask-messages.ts";
 import { CompileLimitError } from "./mask-session.ts";
 import { MaskThreads } from "./mask-threads.ts";
 
@@ -30,7 +30,7 @@ export class GrammarGuides implements Guides {
   #lastTrial: Promise<unknown> = Promise.resolve();
   #isClosed = false;
 
-  constructor(data: Omit<MaskThreadData, "current">) {
+  constructor(data: MaskThreadOptions) {
     this.#threads = new MaskThreads(data);
   }
 

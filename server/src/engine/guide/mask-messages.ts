@@ -11,6 +11,9 @@ export interface MaskThreadData {
   readonly current: Int32Array;
 }
 
+/** The same for all threads of a model. */
+export type MaskThreadOptions = Omit<MaskThreadData, "current">;
+
 export interface OpenSession {
   readonly session: number;
   readonly grammar: Grammar;

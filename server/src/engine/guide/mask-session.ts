@@ -15,29 +15,29 @@ export interface SessionGuide {
   readonly endIds: readonly number[];
 }
 
-export interface MaskSessionEvents {
-  closed(session: MaskSession): void;
-  /** From its thread to another. */
-  moves(session: MaskSession, to: MaskThreadHost): void;
-}
-
 export class MaskSession implements GuideSession {
   readonly id: number;
   readonly mask: Int32Array;
+  /** Has more time for the session, and takes over with the next token. */
+  nextThread: MaskThreadHost | undefined;
   readonly #guide: SessionGuide;
-  readonly #events: MaskSessionEvents;
+  readonly #onClose: (session: MaskSession) => void;
   readonly #tokens: number[] = [];
   #thread: MaskThreadHost;
-  /** Has more time for it, and takes over with the next token. */
-  #nextThread: MaskThreadHost | undefined;
   #ticket: BatchTicket;
   #failure: Error | undefined;
   #isOpen = false;
 
-  constructor(id: number, guide: SessionGuide, vocabSize: number, thread: MaskThreadHost, events: MaskSessionEvents) {
+  constructor(
+    id: number,
+    guide: SessionGuide,
+    vocabSize: number,
+    thread: MaskThreadHost,
+    onClose: (session: MaskSession) => void,
+  ) {
     this.id = id;
     this.#guide = guide;
-    this.#events = events;
+    this.#onClose = onClose;
     this.mask = new Int32Array(new SharedArrayBuffer(4 * Math.ceil(vocabSize / 32)));
     this.#thread = thread;
     this.#ticket = thread.open(this.#opening());
@@ -66,7 +66,7 @@ export class MaskSession implements GuideSession {
     this.#tokens.push(token);
     if (this.#failure !== undefined) return;
     // One at a time, since a thread reads the guide first; and no other thread writes the mask then.
-    if (this.#nextThread?.isOpening === false && this.#ticket.isDone) this.#goOnIn(this.#nextThread);
+    if (this.nextThread?.isOpening === false && this.#ticket.isDone) this.#goOnIn(this.nextThread);
     else this.#ticket = this.#thread.step(this.id, token);
   }
 
@@ -77,7 +77,7 @@ export class MaskSession implements GuideSession {
 
   close(): void {
     this.#thread.step(this.id, CLOSE_STEP);
-    this.#events.closed(this);
+    this.#onClose(this);
   }
 
   /** There will be no more masks. */
@@ -90,25 +90,15 @@ export class MaskSession implements GuideSession {
     this.fail(isBudget ? (this.#isOpen ? ambiguous(ms) : new CompileLimitError()) : new Error(message));
   }
 
-  /** The thread that is to take over; undefined: none. */
-  get nextThread(): MaskThreadHost | undefined {
-    return this.#nextThread;
-  }
-
-  set nextThread(thread: MaskThreadHost | undefined) {
-    this.#nextThread = thread;
-  }
-
   #goOnIn(thread: MaskThreadHost): void {
     this.#thread.step(this.id, CLOSE_STEP);
-    this.#events.moves(this, thread);
     this.moveTo(thread);
   }
 
   /** Goes on in another thread; unanswered tickets settle with the first mask from there. */
   moveTo(thread: MaskThreadHost): void {
     this.#thread = thread;
-    this.#nextThread = undefined;
+    this.nextThread = undefined;
     this.#ticket = thread.open(this.#opening());
   }
 

@@ -5,7 +5,14 @@
  */
 import { extname } from "node:path";
 import { Worker } from "node:worker_threads";
-import type { MaskAnswer, MaskFailure, MaskJob, MaskThreadData, OpenSession } from "./mask-messages.ts";
+import type {
+  MaskAnswer,
+  MaskFailure,
+  MaskJob,
+  MaskThreadData,
+  MaskThreadOptions,
+  OpenSession,
+} from "./mask-messages.ts";
 
 const PROGRAM: URL = new URL(`./mask-thread${extname(import.meta.url)}`, import.meta.url);
 /** Work is counted by the thread itself: this is for work that it does not count, on a machine however busy. */
@@ -57,7 +64,7 @@ export class MaskThreadHost {
   #isReady = false;
   #hasEnded = false;
 
-  constructor(data: Omit<MaskThreadData, "current">, events: MaskThreadEvents) {
+  constructor(data: MaskThreadOptions, events: MaskThreadEvents) {
     this.#events = events;
     const workerData: MaskThreadData = { ...data, current: this.#current };
     this.#worker = new Worker(PROGRAM, { workerData, resourceLimits: RESOURCE_LIMITS });

@@ -1,6 +1,6 @@
 /** Spreads sessions over mask threads. A thread that dies costs the session that it worked for; others move on. */
 import { availableParallelism } from "node:os";
-import type { MaskThreadData } from "./mask-messages.ts";
+import type { MaskThreadOptions } from "./mask-messages.ts";
 import { MaskSession, type SessionGuide } from "./mask-session.ts";
 import { type BatchTicket, MaskThreadHost } from "./mask-thread-host.ts";
 
@@ -8,17 +8,15 @@ const MAX_THREADS = 4;
 /** With more sessions for each thread a further one starts. */
 const SESSIONS_FOR_THREAD = 8;
 
-export type MaskThreadsOptions = Omit<MaskThreadData, "current">;
-
 export class MaskThreads {
-  readonly #data: MaskThreadsOptions;
+  readonly #data: MaskThreadOptions;
   readonly #maxThreads: number;
-  readonly #threads = new Map<MaskThreadHost, Set<MaskSession>>();
+  readonly #threads = new Set<MaskThreadHost>();
   readonly #sessions = new Map<number, MaskSession>();
   #nextSession = 1;
   #closed: Error | undefined;
 
-  constructor({ maxThreads, ...data }: MaskThreadsOptions & { readonly maxThreads?: number }) {
+  constructor({ maxThreads, ...data }: MaskThreadOptions & { readonly maxThreads?: number }) {
     this.#data = data;
     this.#maxThreads = maxThreads ?? Math.max(1, Math.min(MAX_THREADS, Math.floor(availableParallelism() / 2)));
   }
@@ -27,15 +25,10 @@ export class MaskThreads {
   async open(guide: SessionGuide): Promise<MaskSession> {
     if (this.#closed !== undefined) throw this.#closed;
     const thread = this.#thread();
-    const session = new MaskSession(this.#nextSession++, guide, this.#data.vocabSize, thread, {
-      closed: (each) => this.#drop(each),
-      moves: (each, to) => {
-        this.#threads.get(each.thread)?.delete(each);
-        this.#threads.get(to)?.add(each);
-      },
-    });
+    const session = new MaskSession(this.#nextSession++, guide, this.#data.vocabSize, thread, (each) =>
+      this.#drop(each),
+    );
     this.#sessions.set(session.id, session);
-    this.#threads.get(thread)?.add(session);
     try {
       await session.opened();
     } catch (error) {
@@ -47,19 +40,24 @@ export class MaskThreads {
 
   close(error: Error): void {
     this.#closed = error;
-    for (const thread of this.#threads.keys()) thread.end(error);
+    for (const thread of this.#threads) thread.end(error);
   }
 
   /** The ready thread with the fewest sessions. A further one starts meanwhile when they are many. */
   #thread(): MaskThreadHost {
-    const threads = [...this.#threads].sort(([a, as], [b, bs]) => {
-      return Number(b.isReady) - Number(a.isReady) || as.size - bs.size;
+    const threads = [...this.#shares(({ thread }) => thread)].sort(([a, as], [b, bs]) => {
+      return Number(b.isReady) - Number(a.isReady) || as.length - bs.length;
     });
-    const [first] = threads;
     const wanted = Math.min(this.#maxThreads, Math.ceil((this.#sessions.size + 1) / SESSIONS_FOR_THREAD));
     const further = threads.length < wanted ? this.#start() : undefined;
-    const chosen = first?.[0] ?? further ?? this.#start();
-    return chosen;
+    return threads[0]?.[0] ?? further ?? this.#start();
+  }
+
+  /** The sessions of each thread. */
+  #shares(threadOf: (session: MaskSession) => MaskThreadHost): Map<MaskThreadHost, MaskSession[]> {
+    const shares = new Map([...this.#threads].map((thread): [MaskThreadHost, MaskSession[]] => [thread, []]));
+    for (const session of this.#sessions.values()) shares.get(threadOf(session))?.push(session);
+    return shares;
   }
 
   #start(): MaskThreadHost {
@@ -68,16 +66,14 @@ export class MaskThreads {
       ready: () => this.#balance(),
       ended: (session, tickets, error) => this.#onEnd(thread, session, tickets, error),
     });
-    this.#threads.set(thread, new Set());
+    this.#threads.add(thread);
     return thread;
   }
 
   /** Sessions move to threads that were not ready when they were opened, or whose own have ended. */
   #balance(): void {
-    const loads = new Map<MaskThreadHost, MaskSession[]>();
-    for (const thread of this.#threads.keys()) if (thread.isReady) loads.set(thread, []);
-    for (const session of this.#sessions.values()) loads.get(session.nextThread ?? session.thread)?.push(session);
-    const sorted = [...loads].sort(([, a], [, b]) => a.length - b.length);
+    const shares = [...this.#shares(({ thread, nextThread }) => nextThread ?? thread)];
+    const sorted = shares.filter(([{ isReady }]) => isReady).sort(([, a], [, b]) => a.length - b.length);
     const [emptiest] = sorted;
     const fullest = sorted.at(-1);
     if (emptiest === undefined || fullest === undefined) return;
@@ -89,7 +85,7 @@ export class MaskThreads {
   }
 
   #onEnd(thread: MaskThreadHost, culprit: number, tickets: readonly BatchTicket[], error: Error): void {
-    const sessions = this.#threads.get(thread) ?? new Set();
+    const sessions = [...this.#sessions.values()].filter((session) => session.thread === thread);
     this.#threads.delete(thread);
     for (const session of this.#sessions.values()) if (session.nextThread === thread) session.nextThread = undefined;
     this.#sessions.get(culprit)?.fail(this.#closed ?? error);
@@ -102,14 +98,11 @@ export class MaskThreads {
   }
 
   #move(session: MaskSession): void {
-    const thread = this.#thread();
-    this.#threads.get(thread)?.add(session);
-    session.moveTo(thread);
+    session.moveTo(this.#thread());
   }
 
   #drop(session: MaskSession): void {
     this.#sessions.delete(session.id);
-    this.#threads.get(session.thread)?.delete(session);
     this.#balance();
   }
 }
