@@ -235,7 +235,7 @@ type TensorHead = Omit<Tensor, "data">;
 /** In Triton's order: the shape, the array, its size, its datatype, its elements. Fields one by one: a spread takes a microsecond. */
 function jsonTensor(input: JsonInferInput, head: TensorHead, context: DecodeContext): Tensor {
   const { name, datatype, shape } = head;
-  const count = plainCount(shape, input.exactShape) ?? countElements(name, shape, input.exactShape);
+  const count = countElements(name, shape, input.exactShape);
   if (count === 0n) return { name, datatype, shape, data: NO_DATA };
   const { tensor = NO_TENSOR } = input;
   if (!input.isDataArray) throw accessError("Unable to parse 'data': ", "non-array as array");
@@ -253,19 +253,15 @@ function jsonTensor(input: JsonInferInput, head: TensorHead, context: DecodeCont
 const NO_DATA = new Uint8Array(0);
 const NO_TENSOR: JsonTensor = { data: NO_DATA, count: 0, outerCount: 0, error: undefined, errorAt: 0 };
 
-/** A number of elements that is far from every limit, as nearly all tensors have it. Big integers would cost as much as the rest. */
-function plainCount(shape: readonly number[], exact: readonly bigint[] | undefined): number | undefined {
-  if (exact !== undefined || shape.length === 0) return undefined;
-  let product = 1;
-  for (const dim of shape) product *= dim;
-  return product > 0 && product <= MAX_PLAIN_COUNT ? product : undefined;
-}
-
-/** As Triton's GetElementCount: -1 for a shape with -1, 0 without dimensions. @throws ServerError */
-function countElements(name: string, shape: readonly number[], exact: readonly bigint[] | undefined): bigint {
+/**
+ * As Triton's GetElementCount: -1 for a shape with -1, 0 without dimensions. A number where it is far from every limit, as for nearly all
+ * tensors: big integers take longer. @throws ServerError
+ */
+function countElements(name: string, shape: readonly number[], exact: readonly bigint[] | undefined): number | bigint {
   if (exact !== undefined) return countExactly(name, exact);
   let product = shape.length === 0 ? 0 : 1;
   for (const dim of shape) product *= dim;
+  if (product > 0 && product <= MAX_PLAIN_COUNT) return product;
   return Number.isSafeInteger(product) ? BigInt(product) : countExactly(name, shape.map(BigInt));
 }
 
