@@ -3,10 +3,11 @@
  * while the one before it runs. A fault is told with the steps that were under way.
  */
 
-import type { StepInput, TokenChoice } from "../../server/src/engine/step-runner.ts";
+import type { StepInput } from "../../server/src/engine/step-runner.ts";
 import { contiguousBlocks, stepOf, TestSequence } from "../../server/src/engine/testing/sequences.ts";
 import { createRandom, type Random } from "../../tests/support/random.ts";
 import type { MeasuredRunner } from "./ranks.ts";
+import { GREEDY } from "./steps.ts";
 
 export interface MixedLoad {
   readonly seed: number;
@@ -36,11 +37,6 @@ interface Live {
   readonly firstBlock: number;
 }
 
-const CHOICE: TokenChoice = {
-  ...{ temperature: 0, topK: 0, topP: 0, minP: 0 },
-  ...{ seedLow: 0, seedHigh: 0, index: 0, banned: [], numTop: 0 },
-};
-
 /** @throws Error of the step that failed, with what the last steps were */
 export async function runMixedSteps(runner: MeasuredRunner, load: MixedLoad): Promise<MixedResult> {
   const random = createRandom(load.seed);
@@ -60,7 +56,7 @@ export async function runMixedSteps(runner: MeasuredRunner, load: MixedLoad): Pr
     try {
       const chosen = runner.choose?.(
         inputOf(runner, all),
-        all.map(() => CHOICE),
+        all.map(() => GREEDY),
       );
       chosen?.catch(() => undefined);
       await before;

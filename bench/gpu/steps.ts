@@ -147,7 +147,7 @@ export async function measurePrefill(
   return { kind: "prefill", batch, context: length, stepMs, hostMs: hostMs / numSteps, tokensPerSecond };
 }
 
-const GREEDY = {
+export const GREEDY = {
   temperature: 0,
   topK: 0,
   topP: 0,

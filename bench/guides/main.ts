@@ -9,6 +9,7 @@ import { join } from "node:path";
 import process from "node:process";
 import { GrammarGuides } from "../../server/src/engine/guide/grammar-guides.ts";
 import type { GuideSession } from "../../server/src/engine/guide/guides.ts";
+import { createRandom } from "../../tests/support/random.ts";
 import { schemaOf } from "../gpu/traffic/requests.ts";
 import { writeVocabulary } from "../gpu/traffic/vocabulary.ts";
 
@@ -30,17 +31,6 @@ function percentile(values: readonly number[], share: number): string {
 function report(what: string, values: readonly number[]): void {
   const [median, p99, max] = [0.5, 0.99, 1].map((share) => percentile(values, share));
   process.stdout.write(`${what}: median ${median} ms, p99 ${p99} ms, longest ${max} ms\n`);
-}
-
-/** Source: Marsaglia, "Xorshift RNGs" (2003). */
-function randomFrom(seed: number): () => number {
-  let state = seed;
-  return () => {
-    state ^= state << 13;
-    state ^= state >>> 17;
-    state ^= state << 5;
-    return (state >>> 0) / 2 ** 32;
-  };
 }
 
 /** A token near a random place of the vocabulary; undefined: only the end is left. */
@@ -103,7 +93,7 @@ async function main(): Promise<void> {
   const open = (client: number): Promise<GuideSession> =>
     guides.open({ type: "json_schema", text: schemaOf(client) }, Int32Array.of(END_ID));
   await guides.open({ type: "json", text: "" }, Int32Array.of(END_ID)); // the tokenizer is read
-  const random = randomFrom(1);
+  const random = createRandom(1).next;
   await measure({ open, random }, "new schemas");
   await measure({ open, random }, "the same again");
   await guides.close();
