@@ -213,14 +213,14 @@ __device__ __forceinline__ void store_four(u16* out, const u16* bias, float4 sum
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS, 1) int4_wgmma(
-    const __grid_constant__ TensorMap x, // [numRows, inputs]
-    const u8* codes,                     // [outputs / 64, inputs / 64, 4, 32] of 16 bytes
-    const u8* scales,                    // [inputs / GROUP, outputs / 64, 8] of eight f16
-    const u8* zeros,                     // [inputs / GROUP, outputs / 64, 8] of eight nibbles
-    const u16* bias,                     // [outputs]
-    u16* out,                            // [numRows, outputs], GATED: half as many
-    float* partials,                     // [SPLITS, numRows, outputs]
-    int* counters,                       // [blocks / SPLITS], zeros before and after
+    const TensorMap* x, // [numRows, inputs]
+    const u8* codes,    // [outputs / 64, inputs / 64, 4, 32] of 16 bytes
+    const u8* scales,   // [inputs / GROUP, outputs / 64, 8] of eight f16
+    const u8* zeros,    // [inputs / GROUP, outputs / 64, 8] of eight nibbles
+    const u16* bias,    // [outputs]
+    u16* out,           // [numRows, outputs], GATED: half as many
+    float* partials,    // [SPLITS, numRows, outputs]
+    int* counters,      // [blocks / SPLITS], zeros before and after
     int numRows, int inputs, int outputs) {
   const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, group = threadIdx.x >> 7;
   const int split = blockIdx.x % SPLITS, block = blockIdx.x / SPLITS;
@@ -241,7 +241,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) int4_wgmma(
     const int tile = min(firstTile + lane % OUT_TILES, outTiles - 1) + lane / OUT_TILES * outTiles;
     if (lane < TILES) pipeline.load_weights(codes, scales, zeros, tile, numTiles, inputs / CHUNK, firstChunk, endChunk);
   } else if (warp == WARP_GROUP_THREADS / WARP + 1) {
-    if (lane == 0) pipeline.load_rows(x, firstChunk, endChunk);
+    if (lane == 0) pipeline.load_rows(*x, firstChunk, endChunk);
   }
   __syncwarp();
   Sums sums = {};

@@ -3,7 +3,7 @@
 // producer warp loads weights by TMA as far ahead as shared memory allows, before the previous kernel ends, because no
 // kernel writes weights. A second producer loads x after the wait. Each consumer warp group multiplies its own outputs.
 // SPLITS blocks share the inputs of a tile; with several, each keeps its split-K partial sums for the reader.
-// Options: ROWS: of x, 16, 32, 64 or 128; WARP_GROUPS, GROUP_TILES: warp groups and the tiles of TILE_OUTPUTS (at most
+// Options: ROWS: of x, 16, 32, 64, 96 or 128; WARP_GROUPS, GROUP_TILES: warp groups and the tiles of TILE_OUTPUTS (at most
 // 64) of each; SPLITS; WEIGHT_STAGES, ROW_STAGES; WEIGHT_E4M3: both operands are FP8 codes with a scale per row;
 // HAS_BIAS; GATED: out = act(first half of the matrix) * second half (ACTIVATION).
 // Roofline: bytes of the weights. A launch reads outputs * inputs weights for 2 * numRows * outputs * inputs FLOP: with
@@ -171,13 +171,13 @@ __device__ __forceinline__ float4 finish_four(float4 sum, const float* second, c
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS, 1) wgmma_gemm(
-    const __grid_constant__ TensorMap weights, // [outputs, inputs], GATED: [2 * outputs, inputs]
-    const __grid_constant__ TensorMap x,       // [numRows, inputs]
-    const float* rowScales,                    // [numRows] of codes
-    const float* columnScales,                 // likewise, one a row of weights
-    const u16* bias,                           // [outputs]
-    u16* out,                                  // [numRows, outputs]
-    float* parts,                              // in its place [SPLITS, numRows, outputs], without scales
+    const TensorMap* weights,  // [outputs, inputs], GATED: [2 * outputs, inputs]
+    const TensorMap* x,        // [numRows, inputs]
+    const float* rowScales,    // [numRows] of codes
+    const float* columnScales, // likewise, one a row of weights
+    const u16* bias,           // [outputs]
+    u16* out,                  // [numRows, outputs]
+    float* parts,              // in its place [SPLITS, numRows, outputs], without scales
     int numRows, int outputs, int chunksPerSplit) {
   const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, group = threadIdx.x >> 7;
   const int split = blockIdx.x % SPLITS;
@@ -191,9 +191,9 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) wgmma_gemm(
   PDL_TRIGGER();
 
   if (warp == WARP_GROUP_THREADS / WARP) {
-    if (lane == 0) pipeline.load_weights(weights, firstOutput, outputs, firstChunk, chunksPerSplit);
+    if (lane == 0) pipeline.load_weights(*weights, firstOutput, outputs, firstChunk, chunksPerSplit);
   } else if (warp == WARP_GROUP_THREADS / WARP + 1) {
-    if (lane == 0) pipeline.load_rows(x, firstChunk, chunksPerSplit);
+    if (lane == 0) pipeline.load_rows(*x, firstChunk, chunksPerSplit);
   }
   __syncwarp();
   Sums sums = {};

@@ -3,14 +3,13 @@ import { type CudaDriver, pinnedBytes } from "../../native/cuda/cuda.ts";
 import { EVENT_DISABLE_TIMING, STREAM_NON_BLOCKING } from "../../native/cuda/functions.ts";
 import type { Address, Pointer } from "../../native/ffi.ts";
 import type { CudaKernel, CudaModules } from "./cuda-modules.ts";
-import type { DevicePointer, Dimensions, KernelArg, KernelSpec, KernelStream, TensorMap } from "./kernel-stream.ts";
+import type { DevicePointer, Dimensions, KernelArg, KernelSpec, KernelStream } from "./kernel-stream.ts";
 import { TensorMaps } from "./tensor-maps.ts";
 
 /** CUlaunchConfig and, behind it, room for one CUlaunchAttribute. */
 const CONFIG = { numBytes: 56, sharedAt: 24, streamAt: 32, attributesAt: 40, countAt: 48 } as const;
 const ATTRIBUTE = { at: 64, valueAt: 72, numBytes: 72, programmaticSerialization: 6 } as const;
 const MAX_ARGS = 64;
-const MAX_TENSOR_MAPS = 4;
 /** CUDA_MEMCPY2D */
 const ROWS_COPY = {
   numBytes: 128,
@@ -63,11 +62,11 @@ export class CudaStream implements KernelStream {
     this.#owner = owner;
     this.numSms = owner.numSms;
     this.arch = owner.arch;
-    this.#tensorMaps = new TensorMaps(owner.driver, MAX_TENSOR_MAPS);
     const out = new BigUint64Array(1);
     owner.driver.check(owner.driver.calls.createStream(out, STREAM_NON_BLOCKING), "making a stream");
     this.address = out[0] ?? 0n;
-    this.#placeValues();
+    this.#tensorMaps = new TensorMaps(owner.driver, this.address);
+    for (let i = 0; i < MAX_ARGS; i++) this.#parameters[i] = this.#values.address + BigInt(8 * i);
     const { view, address } = this.#config;
     view.setBigUint64(CONFIG.streamAt, this.address, true);
     view.setBigUint64(CONFIG.attributesAt, address + BigInt(ATTRIBUTE.at), true);
@@ -97,19 +96,8 @@ export class CudaStream implements KernelStream {
     }
     view.setUint32(CONFIG.sharedAt, sharedBytes, true);
     view.setUint32(CONFIG.countAt, overlapsLaunches && kernel.spec.usesProgrammaticLaunch === true ? 1 : 0, true);
-    let numMaps = 0;
-    let status: number;
-    try {
-      for (let i = 0; i < args.length; i++) {
-        const arg = args[i];
-        if (arg !== undefined && "table" in arg) this.#parameters[i] = this.#tensorMaps.put(numMaps++, arg.table);
-        else this.#setArg(8 * i, arg);
-      }
-      status = driver.calls.launch(this.#configBytes, kernel.address, this.#parameters, null);
-    } finally {
-      // Also where a tensor map was refused: the next launch has numbers there.
-      if (numMaps > 0) this.#placeValues();
-    }
+    for (let i = 0; i < args.length; i++) this.#setArg(8 * i, args[i]);
+    const status = driver.calls.launch(this.#configBytes, kernel.address, this.#parameters, null);
     if (status !== 0) driver.check(status, `launching ${kernel.spec.name} with a grid of ${grid}, blocks of ${block}`);
     if (checksLaunches)
       this.expectDone(`running ${kernel.spec.name} with a grid of ${grid}${describeDefines(kernel.spec)}`);
@@ -169,17 +157,15 @@ export class CudaStream implements KernelStream {
 
   close(): void {
     const { calls, check } = this.#owner.driver;
+    this.#tensorMaps.close();
     check(calls.destroyStream(this.address), "closing a stream");
   }
 
-  #placeValues(): void {
-    for (let i = 0; i < MAX_ARGS; i++) this.#parameters[i] = this.#values.address + BigInt(8 * i);
-  }
-
-  #setArg(at: number, arg: Exclude<KernelArg, { readonly table: TensorMap }> | undefined): void {
+  #setArg(at: number, arg: KernelArg | undefined): void {
     const { view } = this.#values;
     if (arg === undefined) return;
     if ("ptr" in arg) view.setBigUint64(at, arg.ptr, true);
+    else if ("table" in arg) view.setBigUint64(at, this.#tensorMaps.place(arg.table), true);
     else if ("i32" in arg) view.setInt32(at, arg.i32, true);
     else if ("f32" in arg) view.setFloat32(at, arg.f32, true);
     else view.setBigInt64(at, arg.i64, true);
