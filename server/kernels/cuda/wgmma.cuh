@@ -1,4 +1,4 @@
-// WGMMA of one warp group: d = a . b^T (+ d), 64 rows of a by 16, 32, 64 or 128 rows of b, one instruction deep. The size
+// WGMMA of one warp group: d = a . b^T (+ d), 64 rows of a by 16, 32, 64, 96 or 128 rows of b, one instruction deep. The size
 // of d chooses the width. b is in shared memory, a there or in registers (fragments as in mma.cuh, 16 rows a warp).
 // Operands in shared memory have the 128-byte swizzle: lines of 128 bytes, groups of eight lines 1024 bytes apart, and
 // 16-byte pieces XORed with the line number. For sm_90a.
@@ -33,6 +33,7 @@ __device__ __forceinline__ u32 swizzle_padding(u32 address) { return (1024 - (ad
 #define WGMMA_D8(i) WGMMA_D4(i), WGMMA_D4(i + 4)
 #define WGMMA_D16(i) WGMMA_D8(i), WGMMA_D8(i + 8)
 #define WGMMA_D32(i) WGMMA_D16(i), WGMMA_D16(i + 16)
+#define WGMMA_D48(i) WGMMA_D32(i), WGMMA_D16(i + 32)
 #define WGMMA_D64(i) WGMMA_D32(i), WGMMA_D32(i + 32)
 #define WGMMA_N8 "%0,%1,%2,%3,%4,%5,%6,%7"
 #define WGMMA_N16 \
@@ -41,9 +42,11 @@ __device__ __forceinline__ u32 swizzle_padding(u32 address) { return (1024 - (ad
 #define WGMMA_N32 \
   WGMMA_N16 \
   ",%16,%17,%18,%19,%20,%21,%22,%23,%24,%25,%26,%27,%28,%29,%30,%31"
-#define WGMMA_N64 \
+#define WGMMA_N48 \
   WGMMA_N32 \
-  ",%32,%33,%34,%35,%36,%37,%38,%39,%40,%41,%42,%43,%44,%45,%46,%47" \
+  ",%32,%33,%34,%35,%36,%37,%38,%39,%40,%41,%42,%43,%44,%45,%46,%47"
+#define WGMMA_N64 \
+  WGMMA_N48 \
   ",%48,%49,%50,%51,%52,%53,%54,%55,%56,%57,%58,%59,%60,%61,%62,%63"
 
 // One instruction, with both operands in shared memory.
@@ -67,6 +70,7 @@ __device__ __forceinline__ u32 swizzle_padding(u32 address) { return (1024 - (ad
 WGMMA_SHARED_SHARED(16, 8, 8, 9, 10)
 WGMMA_SHARED_SHARED(32, 16, 16, 17, 18)
 WGMMA_SHARED_SHARED(64, 32, 32, 33, 34)
+WGMMA_SHARED_SHARED(96, 48, 48, 49, 50)
 WGMMA_SHARED_SHARED(128, 64, 64, 65, 66)
 
 // With a in registers, as bf16. `a` must not change until the WGMMA has ended.

@@ -22,11 +22,16 @@ const VARIANTS: readonly Variant[] = [
   { weightType: "e4m3", numRows: 64, outputs: 520, inputs: 2048, form: { groups: 2, groupTiles: 2, splits: 4 } },
   { weightType: "e4m3", numRows: 9, outputs: 3584, inputs: 256, isGated: true },
   { weightType: "e4m3", numRows: 17, outputs: 528, inputs: 640, isGated: true, form: { tileOutputs: 56 } },
+  { weightType: "e4m3", numRows: 96, outputs: 1536, inputs: 1024 },
+  { weightType: "e4m3", numRows: 65, outputs: 520, inputs: 2048, form: { groups: 2, groupTiles: 1, splits: 2 } },
+  { weightType: "e4m3", numRows: 128, outputs: 3584, inputs: 256, isGated: true },
   { weightType: "bf16", numRows: 64, outputs: 1536, inputs: 512 },
   { weightType: "bf16", numRows: 24, outputs: 392, inputs: 576, hasBias: true },
   { weightType: "bf16", numRows: 10, outputs: 1280, inputs: 2048, form: { groups: 3, groupTiles: 1, splits: 2 } },
   { weightType: "bf16", numRows: 40, outputs: 3584, inputs: 128, isGated: true },
   { weightType: "bf16", numRows: 48, outputs: 96, inputs: 4096 },
+  { weightType: "bf16", numRows: 90, outputs: 392, inputs: 576, hasBias: true },
+  { weightType: "bf16", numRows: 128, outputs: 1280, inputs: 2048 },
 ];
 
 export const cudaChecks: readonly CudaCheck[] = VARIANTS.map((variant) => {

@@ -32,6 +32,8 @@ test("planWgmmaGemm() takes rows in the steps of the matrix units, and all stage
     [9, 16],
     [17, 32],
     [40, 64],
+    [65, 96],
+    [97, 128],
   ] as const) {
     const form = planned({ numRows });
     assert.equal(form.rows, rows);
@@ -49,7 +51,7 @@ test("planWgmmaGemm() splits inputs only for readers that add parts up, and keep
 
 test("planWgmmaGemm() plans nothing for shapes that the kernel does not know", () => {
   for (const change of [
-    { numRows: 65 },
+    { numRows: 129 },
     { rowBytes: 4096 + 64 },
     { outputs: 6140 },
     { outputs: 1000, isGated: true },

@@ -33,8 +33,8 @@ export const LINE_BYTES = 128;
 const SLOT_BYTES = 64 * LINE_BYTES;
 /** Leaves the small kernels beside it some of a multiprocessor's 228 KiB. */
 const RING_BYTES = 204 * 1024;
-const MAX_ROWS = 64;
-const ROW_STEPS: readonly number[] = [16, 32, MAX_ROWS];
+const MAX_ROWS = 128;
+const ROW_STEPS: readonly number[] = [16, 32, 64, 96, MAX_ROWS];
 /** More gain nothing, and cost the reader. */
 const MAX_PARTS = 2;
 const ROOM_PARTS = 4;
@@ -50,6 +50,8 @@ const SPREADS: readonly Pick<WgmmaTileConfig, "groups" | "groupTiles" | "tileOut
 /** Rows of x come from the L2 cache, whose answers take as long however few weights go with them. */
 const ROW_STAGES = { ofFewTiles: 12, ofMany: 6 } as const;
 const FEW_TILES = 2;
+/** More would leave too few stages to the weights. */
+const ROW_RING_BYTES = 96 * 1024;
 
 /** The form that reads least, in so many rounds of blocks; undefined where none is written for the shape. */
 export function planWgmmaGemm(numSms: number, shape: WgmmaShape): WgmmaTileConfig | undefined {
@@ -70,7 +72,11 @@ export function planWgmmaGemm(numSms: number, shape: WgmmaShape): WgmmaTileConfi
 }
 
 function stagesOf(rows: number, chunks: number, tiles: number): Pick<WgmmaTileConfig, "weightStages" | "rowStages"> {
-  const rowStages = Math.max(2, Math.min(chunks, tiles <= FEW_TILES ? ROW_STAGES.ofFewTiles : ROW_STAGES.ofMany));
+  const most = Math.min(
+    tiles <= FEW_TILES ? ROW_STAGES.ofFewTiles : ROW_STAGES.ofMany,
+    ROW_RING_BYTES / (rows * LINE_BYTES),
+  );
+  const rowStages = Math.max(2, Math.min(chunks, Math.floor(most)));
   return { rowStages, weightStages: Math.floor((RING_BYTES - rowStages * rows * LINE_BYTES) / SLOT_BYTES) };
 }
 

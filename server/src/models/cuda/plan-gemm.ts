@@ -69,6 +69,8 @@ export type GemmPlan = GemmKernel & { readonly operand: GemmOperand; readonly ep
 
 /** Fewer rows leave most of a WGMMA tile unused. */
 const MIN_WGMMA_ROWS = 9;
+/** Tiles of 96 and 128 rows wait for their checks on a GPU. */
+const MAX_WGMMA_ROWS = 64;
 /** From more rows on cuBLASLt is as fast with scales as without. */
 const MAX_UNSCALED_ROWS = 256;
 
@@ -128,7 +130,8 @@ function planWgmma(
   device: GemmDevice,
   use: "complete" | "partial-sums" | "gated",
 ): WgmmaPlan | undefined {
-  const isWritten = device.type === "bf16" && device.isDeterministic !== true && rows >= MIN_WGMMA_ROWS;
+  const isFew = rows >= MIN_WGMMA_ROWS && rows <= MAX_WGMMA_ROWS;
+  const isWritten = device.type === "bf16" && device.isDeterministic !== true && isFew;
   if (!isWritten || (weightType !== "bf16" && weightType !== "e4m3")) return undefined;
   const [matrixRows = 0, inputs = 0] = shape;
   const flags = { isGated: use === "gated", keepsPartials: use === "partial-sums" };
