@@ -12,6 +12,7 @@ import type { CudaRunnerOptions } from "../../server/src/engine/cuda/create-runn
 import type { DecoderCudaRunner } from "../../server/src/engine/cuda/cuda-runner.ts";
 import { warmUp } from "../../server/src/engine/cuda/warm-up.ts";
 import { WarmUpStore } from "../../server/src/engine/cuda/warm-up-store.ts";
+import type { GenerateRequest } from "../../server/src/engine/request/generate.ts";
 import { engineOf, generateTokens, greedyRequest } from "../../server/src/engine/testing/generation.ts";
 import { testSize } from "../support/long-tests.ts";
 import { hostCompiler } from "./compile-emulation.ts";
@@ -76,21 +77,30 @@ const REQUESTS = [1, 2, 9, 31, 40].map((length) =>
   ),
 );
 
+const [SHORT] = REQUESTS;
+/** Ways to choose with kernels of their own, or rules that come late. */
+const CHOICES = [
+  { ...SHORT, topLogProbs: 3 },
+  { ...SHORT, repetitionPenalty: 1.3, presencePenalty: 0.2 },
+  { ...SHORT, temperature: 0.8, topK: 0, topP: 0.9, topPDecay: 0.9, seed: 3n },
+  { ...SHORT, badWords: [Int32Array.of(5, 6)] },
+] as readonly GenerateRequest[];
+
 test("a warmed-up engine makes nothing for the first time after it is ready, and answers as one that is not", {
   skip,
 }, async () => {
   const cold = engineOf((await open(new WarmUpStore({ folder: join(folder, "cold") }))).runner, BATCHES);
-  const expected = await generateTokens(cold, REQUESTS);
+  const expected = await generateTokens(cold, [...REQUESTS, ...CHOICES]);
   await cold.close();
   const warm = await openWarm(new WarmUpStore({ folder: join(folder, "first") }));
   const ready = counts(warm);
   assert.ok(Object.values(ready).every((count) => count > 0));
   assert.match(warm.lines.join("\n"), /^warm-up: \d+ steps in \d+\.\d s$/);
   const engine = engineOf(warm.runner, BATCHES);
-  for (const [i, request] of REQUESTS.entries()) {
+  for (const [i, request] of [...REQUESTS, ...CHOICES].entries()) {
     assert.deepEqual(await generateTokens(engine, [request]), [expected[i]]);
   }
-  assert.deepEqual(await generateTokens(engine, REQUESTS), expected);
+  assert.deepEqual(await generateTokens(engine, [...REQUESTS, ...CHOICES]), expected);
   assert.deepEqual(counts(warm), ready);
   await engine.close();
 });

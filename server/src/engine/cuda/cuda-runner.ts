@@ -256,39 +256,38 @@ export class DecoderCudaRunner implements StepRunner, StepLimits {
       : this.#enqueueAny(input, choices, slot, isLate);
   }
 
-  /** Sizes are rounded up, so that few graphs serve all steps. The first step of a size runs before it is recorded. */
+  /**
+   * Sizes are rounded up, so that few graphs serve all steps. The first step of a size runs before it is recorded. Tokens
+   * are chosen behind the graph: one graph serves every way to choose.
+   */
   #enqueueDecode(input: StepInput, choices: Choices | undefined, slot: StepSlot, isLate: boolean): CudaPass {
     const rows = gemmRows(input.tokenIds.length);
     const maxBlocks = 2 ** Math.ceil(Math.log2(Math.max(MIN_BLOCKS, this.#neededBlocks(input))));
-    const numChoices = choices === undefined ? 0 : rows;
     const adapters = planStepAdapters(input, this.adapters?.loaded ?? NO_ADAPTERS, rows);
+    const numChoices = choices === undefined ? 0 : rows;
     const { hasAxes } = this;
     const sizes = { numTokens: rows, hasAxes, numSequences: rows, maxBlocks, numLogitRows: 0, numChoices };
     const kind = { numDecoding: rows, maxQueryLength: 1, keepsAllRows: true };
     const pass = this.#pass({ ...this.#upload(input, sizes, choices, kind, adapters), numLogitRows: rows });
-    const enqueue = (): void => this.#enqueueDecodePass(pass, isLate ? 0 : numChoices);
-    const key = `${rows} ${maxBlocks} ${numChoices} ${pass.batch.hasTop} ${isLate} ${adapters?.maxRank ?? 0}`;
-    const graph = this.#graphs.get(key);
-    if (graph === undefined) {
-      enqueue();
-      this.#graphs.set(key, new CudaGraph(this.device.driver, this.device.stream, enqueue));
-    } else {
-      graph.launch(this.device.stream);
+    this.#replay(`${rows} ${maxBlocks} ${numChoices} ${adapters?.maxRank ?? 0}`, () => enqueueDecodePass(pass));
+    if (choices === undefined) {
+      slot.logits.copy(0, input.logitRows.length, input.logitRows.length);
+      return pass;
     }
-    if (choices === undefined) slot.logits.copy(0, input.logitRows.length, input.logitRows.length);
-    else {
-      this.#numChosen = rows;
-      slot.logits.copyUnchosen(choices);
-    }
+    if (!isLate) enqueueChoice(pass, rows);
+    this.#numChosen = rows;
+    slot.logits.copyUnchosen(choices);
     return pass;
   }
 
-  #enqueueDecodePass(pass: CudaPass, numChoices: number): void {
-    const { numTokens } = pass.batch;
-    const rows = enqueueDecoder(pass);
-    if (rows === undefined) throw new Error("a decode step without logits");
-    enqueueLogits(pass, rows, { first: 0, count: numTokens }, pass.memory.logits);
-    if (numChoices > 0) enqueueChoice(pass, numChoices);
+  #replay(key: string, enqueue: () => void): void {
+    const graph = this.#graphs.get(key);
+    if (graph !== undefined) {
+      graph.launch(this.device.stream);
+      return;
+    }
+    enqueue();
+    this.#graphs.set(key, new CudaGraph(this.device.driver, this.device.stream, enqueue));
   }
 
   #enqueueAny(input: StepInput, choices: Choices | undefined, slot: StepSlot, isLate: boolean): CudaPass | undefined {
@@ -390,4 +389,10 @@ export class DecoderCudaRunner implements StepRunner, StepLimits {
     this.#decoder.close();
     this.device.close();
   }
+}
+
+function enqueueDecodePass(pass: CudaPass): void {
+  const rows = enqueueDecoder(pass);
+  if (rows === undefined) throw new Error("a decode step without logits");
+  enqueueLogits(pass, rows, { first: 0, count: pass.batch.numTokens }, pass.memory.logits);
 }

@@ -4,7 +4,7 @@
  * context. Pure.
  */
 import { gemmRows } from "../../device/cuda/dense-gemm.ts";
-import type { StepInput, TokenChoice } from "../step-runner.ts";
+import type { StepInput, StepRuleRows, TokenChoice } from "../step-runner.ts";
 
 export interface WarmUpBounds {
   readonly maxTokens: number;
@@ -28,6 +28,8 @@ export interface WarmUpStep {
   readonly promptStart: number;
   /** It records a graph: a record of an earlier start does not replace it. */
   readonly isRecorded: boolean;
+  /** Its tokens are chosen in each way that has kernels of its own. */
+  readonly hasEveryChoice?: boolean;
 }
 
 /** Contexts beyond are left to the first request that has one: to fill them takes longer than to record their graphs. */
@@ -52,6 +54,7 @@ export function planWarmUp(bounds: WarmUpBounds): readonly WarmUpStep[] {
   return [
     ...powers.map((size) => promptStep(size, false)),
     ...fillSteps(longestPrompt, first * bounds.blockSize, maxTokens),
+    choiceStep(first),
     ...batches.map((size) => decodeStep(size, first)),
     ...mixedSteps(batches, longestPrompt, maxTokens),
     ...fillSteps(Math.max(longestPrompt, first * bounds.blockSize), last * bounds.blockSize, maxTokens),
@@ -87,6 +90,10 @@ function fillSteps(from: number, to: number, maxTokens: number): WarmUpStep[] {
 function decodeStep(numDecoding: number, contextBlocks: number): WarmUpStep {
   const name = `${numDecoding} sequences of ${contextBlocks + 1} blocks`;
   return { name, numDecoding, contextBlocks, promptTokens: 0, promptStart: 0, isRecorded: true };
+}
+
+function choiceStep(contextBlocks: number): WarmUpStep {
+  return { ...decodeStep(1, contextBlocks), name: "one sequence and every way to choose", hasEveryChoice: true };
 }
 
 function mixedSteps(batches: readonly number[], longestPrompt: number, maxTokens: number): WarmUpStep[] {
@@ -163,6 +170,18 @@ const CHOICES: readonly TokenChoice[] = [
   { ...GREEDY, temperature: 0.8, topK: 0, topP: 0.9 },
   { ...GREEDY, temperature: 0.8, topK: 50 },
 ];
+
+/** With a guide, penalties and the most likely tokens. Their row of counts is written anew for each request. */
+const EVERY_CHOICE: TokenChoice = {
+  ...GREEDY,
+  numTop: 1,
+  rules: { countRow: 0, biasRow: -1, repetitionPenalty: 1.1, presencePenalty: 0.1, frequencyPenalty: 0.1 },
+};
+export const EVERY_CHOICE_ROWS: StepRuleRows = { counts: [{ row: 0, occurrences: new Map([[TOKEN, 1]]) }], biases: [] };
+
+export function everyChoice(vocabSize: number): readonly TokenChoice[] {
+  return [{ ...EVERY_CHOICE, mask: new Int32Array(Math.ceil(vocabSize / 32)).fill(-1) }];
+}
 
 export function warmUpChoices(count: number): readonly TokenChoice[] {
   return Array.from({ length: count }, (_, i) => CHOICES[i % CHOICES.length] ?? GREEDY);

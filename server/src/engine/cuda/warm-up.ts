@@ -2,8 +2,16 @@
  * Runs the first step of every kind before an engine is ready: kernels are compiled or read, GEMM algorithms chosen, graphs
  * recorded. Bounded in time; what remains is made when it is first needed.
  */
-import type { StepRunner } from "../step-runner.ts";
-import { planWarmUp, type WarmUpBounds, type WarmUpStep, warmUpChoices, warmUpInput } from "./warm-up-plan.ts";
+import type { StepInput, StepRunner } from "../step-runner.ts";
+import {
+  EVERY_CHOICE_ROWS,
+  everyChoice,
+  planWarmUp,
+  type WarmUpBounds,
+  type WarmUpStep,
+  warmUpChoices,
+  warmUpInput,
+} from "./warm-up-plan.ts";
 import type { WarmUpStore } from "./warm-up-store.ts";
 
 export interface WarmUpOptions {
@@ -54,7 +62,17 @@ async function runInTime(
 async function runStep(runner: StepRunner, step: WarmUpStep, bounds: WarmUpBounds): Promise<void> {
   const input = warmUpInput(step, bounds);
   if (runner.choose === undefined) await runner.run(input);
+  else if (step.hasEveryChoice === true) await chooseEveryWay(runner, input);
   else await runner.choose(input, warmUpChoices(input.logitRows.length));
+}
+
+/** On several GPUs, runners take neither penalties nor masks. */
+async function chooseEveryWay(runner: StepRunner, input: StepInput): Promise<void> {
+  if (runner.ruleTables === undefined || runner.chooseLate === undefined) return;
+  const choices = everyChoice(runner.vocabSize);
+  const late = runner.chooseLate({ ...input, ruleRows: EVERY_CHOICE_ROWS }, choices);
+  late.give(choices);
+  await late.chosen;
 }
 
 function describe(numRun: number, left: readonly WarmUpStep[], seconds: number): string {
