@@ -35,6 +35,9 @@ export const OWN_SCOPE = "@nereid/";
 const REPLACEABLE_LIBRARY = /^@img\/sharp-/;
 const REPLACEABLE_LICENSES: ReadonlySet<string> = new Set([...ALLOWED_LICENSES, "LGPL-3.0-or-later"]);
 
+/** Tools that users never get, used as they are: the MPL asks nothing of what they make (MPL 2.0, 3.2 and 3.3). */
+const DEVELOPMENT_LICENSES: ReadonlySet<string> = new Set([...ALLOWED_LICENSES, "MPL-2.0"]);
+
 const PROPRIETARY = /(?:^|[@/_-])(?:nvidia|cuda|cudnn|cublas|tensorrt|nccl)/i;
 const FOLDER = "node_modules/";
 const EXACT_VERSION = /^\d+\.\d+\.\d+(?:-[0-9A-Za-z.-]+)?$/;
@@ -47,9 +50,10 @@ export function licenseProblems(packages: LockedPackages, installed: (folder: st
   const foreign = foreignPackages(packages);
   if (foreign.length === 0) return ["package-lock.json lists no dependency: the check itself is broken"];
   const problems: string[] = [];
-  for (const [folder, { license }] of foreign) {
+  for (const [folder, { license, dev }] of foreign) {
     const found = installed(folder) ?? license;
-    const allowed = REPLACEABLE_LIBRARY.test(nameOf(folder)) ? REPLACEABLE_LICENSES : ALLOWED_LICENSES;
+    const usual = dev === true ? DEVELOPMENT_LICENSES : ALLOWED_LICENSES;
+    const allowed = REPLACEABLE_LIBRARY.test(nameOf(folder)) ? REPLACEABLE_LICENSES : usual;
     if (found === undefined || !isAllowedLicense(found, allowed)) {
       problems.push(
         `${folder}: expected an allowed licence, got ${found ?? "none"}; see ALLOWED_LICENSES in tools/spdx.ts`,

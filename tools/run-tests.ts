@@ -23,6 +23,8 @@ const ROOTS = [
   "object-stores/src",
   "images/src",
   "mcp/src",
+  "web/src",
+  "web/app",
   "retrieval/src",
   "onnx-tools/src",
   "offline/src",

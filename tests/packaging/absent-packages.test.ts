@@ -121,6 +121,13 @@ test("`nereid init-repo --images` ends with one line that names the exporter", (
   assert.equal(status, 1);
 });
 
+test("--allow-console ends the start with the package of the page", () => {
+  const flags = ["--allow-console=true", "--http-address=127.0.0.1", "--allow-grpc=false", "--allow-metrics=false"];
+  const { status, text } = nereid(core, "serve", `--model-repository=${empty}`, ...flags);
+  assert.equal(status, 1, text);
+  assert.ok(text.includes(missing("the console", "@nereid/console")), text);
+});
+
 test("--allow-mcp ends the start with the package of the protocol", () => {
   const { status, text } = nereid(core, "serve", `--model-repository=${empty}`, "--allow-mcp=true", ...NO_PORTS);
   assert.equal(status, 1, text);

@@ -19,6 +19,7 @@ const JAVASCRIPT_PACKAGES = [
   "object-stores",
   "images",
   "mcp",
+  "web",
   "retrieval",
   "onnx-tools",
   "offline",
@@ -38,7 +39,10 @@ const GENERATE = { text_input: "What is machine learning?", max_tokens: 20, bad_
 const temporary = mkdtempSync(join(tmpdir(), "nereid-packages-"));
 const tarballs = join(temporary, "tarballs");
 const project = join(temporary, "project");
-const fileOf = (name: string): string => (name === "nereid" ? "nereid-0.1.0.tgz" : `nereid-${name}-0.1.0.tgz`);
+/** The package of the folder `web` is named after what users see. */
+const nameOf = (folder: string): string => (folder === "web" ? "console" : folder);
+const fileOf = (folder: string): string =>
+  folder === "nereid" ? "nereid-0.1.0.tgz" : `nereid-${nameOf(folder)}-0.1.0.tgz`;
 const tarballOf = (name: string): string => join(tarballs, fileOf(name));
 
 before(() => {

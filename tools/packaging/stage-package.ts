@@ -20,6 +20,8 @@ export interface StageContents {
 /** Folders beside `dist` that ship, with the endings of their files; "" means every file. */
 const ASSETS: readonly (readonly [folder: string, endings: readonly string[]])[] = [
   ["bin", [".cjs"]],
+  // The built page of the console.
+  ["page", [""]],
   ["python", [".py"]],
   // Kernels are compiled for the GPU at hand.
   ["kernels", [".cu", ".cuh"]],

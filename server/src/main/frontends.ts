@@ -16,6 +16,7 @@ import { type OpenWork, openWorkFamilies } from "../observe/open-work.ts";
 import { ApiChain } from "../protocol/api/api-chain.ts";
 import type { JsonApi } from "../protocol/api/json-api.ts";
 import { bind, canReusePort, unixPath } from "../protocol/bind.ts";
+import type { ConsoleHost } from "../protocol/console/console-host.ts";
 import { createGrpcFrontend } from "../protocol/grpc/frontend.ts";
 import type { GrpcOptions } from "../protocol/grpc/options.ts";
 import { SAGEMAKER_MODELS, SagemakerApi, sagemakerSettings } from "../protocol/http/cloud/sagemaker.ts";
@@ -36,6 +37,7 @@ import type { McpModule } from "../protocol/mcp/mcp-endpoint.ts";
 import { createMetricsFrontend } from "../protocol/metrics/frontend.ts";
 import { SharedMemoryRegions } from "../protocol/shared-memory.ts";
 import { readTls } from "../protocol/tls-files.ts";
+import { consoleApis } from "./console/console-apis.ts";
 import { deviceRegions } from "./gpus.ts";
 import { keysFor, metricsCors, openAiRestrictedGroups, type Protocol, restrictedGroups } from "./listener-access.ts";
 import { createApis } from "./text-apis.ts";
@@ -75,6 +77,8 @@ export interface FrontendExtras {
   readonly keys?: KeyGate | undefined;
   /** Absent: models are no tools. */
   readonly mcp?: McpModule | undefined;
+  /** Absent: there is no console. */
+  readonly console?: ConsoleHost | undefined;
   readonly env?: Environment;
   /** The folder of SageMaker's models; absent: its own. */
   readonly sagemakerModels?: string;
@@ -85,12 +89,15 @@ export function frontendsOf(
   server: ModelServer,
   metrics: MetricRegistry,
   log: Logger,
-  { keys, mcp, env = process.env, sagemakerModels }: FrontendExtras = {},
+  { keys, mcp, console, env = process.env, sagemakerModels }: FrontendExtras = {},
 ): RunningFrontends {
   const endpoints = new Map<Protocol, { address: string; port: number }>();
   const open = new Map<string, OpenWork>();
   const closers: (() => Promise<void>)[] = [];
-  const services = createServices({ options, server, metrics, log, env, open, keys, mcp, sagemakerModels }, closers);
+  const services = createServices(
+    { options, server, metrics, log, env, open, keys, mcp, console, sagemakerModels },
+    closers,
+  );
   const inference = services.filter(({ protocol }) => protocol !== "metrics");
   const closeAll = (which: readonly Service[], graceMs: number): Promise<unknown> =>
     Promise.all(which.map(({ listener }) => listener.close({ graceMs })));
@@ -146,6 +153,7 @@ interface Parts {
   /** Absent: calls need no API key. */
   readonly keys: KeyGate | undefined;
   readonly mcp: McpModule | undefined;
+  readonly console: ConsoleHost | undefined;
   /** The folder of SageMaker's models; absent: its own. */
   readonly sagemakerModels?: string | undefined;
 }
@@ -295,6 +303,7 @@ function httpParts({ options, ...parts }: Parts): HttpFrontendDependencies & Pic
   return {
     ...parts,
     ...metricsPage,
+    apis: [...parts.apis, ...consoleApis({ options, ...parts })],
     cors: options.http.cors,
     openAiRestricted: openAiRestrictedGroups(options),
     keys: keysFor("http", { options, keys: parts.keys }),

@@ -9,6 +9,7 @@ import type { ServerLog } from "../observe/log.ts";
 import { MetricRegistry } from "../observe/metrics.ts";
 import { Tracer } from "../observe/trace/tracer.ts";
 import { importOptional } from "../packages/optional-package.ts";
+import type { ConsoleHost } from "../protocol/console/console-host.ts";
 import type { McpModule } from "../protocol/mcp/mcp-endpoint.ts";
 import { AgentFinder } from "../repository/agents/agent-finder.ts";
 import type { ModelManager } from "../repository/model-manager.ts";
@@ -17,6 +18,7 @@ import { ModelRegistry } from "../repository/registry.ts";
 import type { RepositoryLocation } from "../repository/source/repository-location.ts";
 import { RepositoryPoller } from "../repository/source/repository-poller.ts";
 import { closeBackends, createBackends } from "./backends.ts";
+import { type ConsoleRecords, createConsoleHost, createConsoleRecords, loadConsole } from "./console/console-host.ts";
 import { frontendsOf, type RunningFrontends } from "./frontends.ts";
 import { logGpuLibraries, watchGpus } from "./gpus.ts";
 import { logTables } from "./log-tables.ts";
@@ -63,6 +65,8 @@ interface Parts {
   /** Absent: calls need no key. */
   readonly access: OpenAccess | undefined;
   readonly mcp: McpModule | undefined;
+  /** Absent: there is no console. */
+  readonly console: (ConsoleHost & AsyncDisposable) | undefined;
 }
 
 /** @throws ServerError when a model fails to load and the options say that this ends the start, or a port is taken */
@@ -105,9 +109,10 @@ async function buildParts(options: ServerOptions, log: ServerLog): Promise<Parts
   };
   const mcp = options.openai.allowsMcp ? await loadMcp() : undefined;
   const access = await openAccess(options.openai, metrics, log);
+  const records = await openRecords(options, log);
   const backends = createBackends(control, options.backendDirectory);
   const caches = await openCaches(options.cache, log);
-  const tracer = new Tracer({ start: options.trace, log, env: process.env });
+  const tracer = new Tracer({ start: options.trace, log, env: process.env, recent: records?.traces });
   const agents = new AgentFinder(options.repoAgentDirectory);
   const manager = createManager({ options, log, registry, metrics, backends, caches, agents, places: places ?? [] });
   const server: RepositoryServer = new RepositoryServer({
@@ -122,7 +127,9 @@ async function buildParts(options: ServerOptions, log: ServerLog): Promise<Parts
   });
   if (places === undefined) server.state = "failed";
   const poller = new RepositoryPoller(manager, log);
+  const ofConsole = { options, registry, metrics, server, places: places ?? [] };
   return {
+    console: records && createConsoleHost(ofConsole, records),
     options,
     log,
     places: places ?? [],
@@ -158,6 +165,15 @@ async function orStay<T>(
   }
 }
 
+/** Records of the past for a console; undefined: there is none. @throws MissingPackageError when it was asked for */
+async function openRecords({ console }: ServerOptions, log: ServerLog): Promise<ConsoleRecords | undefined> {
+  if (!console.isEnabled) return undefined;
+  if (console.isRequired) await loadConsole();
+  const records = createConsoleRecords();
+  log.keepIn(records.logs);
+  return records;
+}
+
 /** @throws MissingPackageError */
 function loadMcp(): Promise<McpModule> {
   return importOptional("@nereid/mcp", "mcp-module", "--allow-mcp");
@@ -165,9 +181,9 @@ function loadMcp(): Promise<McpModule> {
 
 /** Loads the models, then listens. @throws ServerError after all parts are closed */
 async function openFrontends(parts: Parts): Promise<RunningFrontends> {
-  const { options, log, metrics, server, poller, access, mcp } = parts;
+  const { options, log, metrics, server, poller, access, mcp, console } = parts;
   try {
-    const frontends = frontendsOf(options, server, metrics, log, { keys: access?.keys, mcp });
+    const frontends = frontendsOf(options, server, metrics, log, { keys: access?.keys, mcp, console });
     await frontends.expectFree(); // models may take minutes
     if (server.state !== "failed") await loadModels(parts);
     await frontends.listen();
@@ -193,7 +209,8 @@ async function loadModels(parts: Parts): Promise<void> {
   if (repository.controlMode === "poll" && failures !== undefined) poller.start(repository.pollSecs * MS_PER_S);
 }
 
-async function closeParts({ manager, backends, caches, access }: Parts): Promise<void> {
+async function closeParts({ manager, backends, caches, access, console }: Parts): Promise<void> {
+  await console?.[Symbol.asyncDispose]();
   await access?.close();
   await closeBackends(manager, backends);
   await caches.remoteCache?.[Symbol.asyncDispose]();

@@ -17,6 +17,13 @@ export interface Logger {
   table(location: string, text: string): void;
 }
 
+/** Gets every record that is written, beside the sink. */
+export interface LogKeeper {
+  add(level: LogLevelName, location: string, message: string): void;
+}
+
+export type LogLevelName = "info" | "warning" | "error" | "verbose";
+
 /** Destination of lines; tests pass their own. */
 export interface LogSink {
   out(line: string): void;
@@ -53,6 +60,7 @@ export class ServerLog implements Logger, Disposable {
   readonly #sink: LogSink;
   readonly #escape: boolean;
   readonly #file: number | undefined;
+  #keeper: LogKeeper | undefined;
 
   /** @throws Error when the log file cannot be opened */
   constructor(settings: LogSettings, options: { sink?: LogSink; escape?: boolean } = {}) {
@@ -64,6 +72,11 @@ export class ServerLog implements Logger, Disposable {
 
   get settings(): LogSettings {
     return this.#settings;
+  }
+
+  /** From now on the keeper gets the records too; there is one. */
+  keepIn(keeper: LogKeeper): void {
+    this.#keeper = keeper;
   }
 
   update(changes: Partial<LogSettings>): LogSettings {
@@ -90,6 +103,7 @@ export class ServerLog implements Logger, Disposable {
 
   table(location: string, text: string): void {
     if (!this.#settings.log_info) return;
+    this.#keeper?.add("info", location, text);
     this.#sink.out(this.#isJson ? jsonLine("I", location, text) : this.#line("I", location, `\n${text}`));
   }
 
@@ -102,6 +116,7 @@ export class ServerLog implements Logger, Disposable {
   }
 
   #record(level: Level, location: string, message: string): string {
+    this.#keeper?.add(LEVEL_NAMES[level], location, message);
     if (this.#isJson) return jsonLine(level, location, message);
     // Triton has no letter of its own for verbose lines.
     return this.#line(level === "V" ? "I" : level, location, this.#escape ? escapeMessage(message) : message);

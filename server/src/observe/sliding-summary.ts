@@ -42,6 +42,11 @@ export class SlidingSummary {
 
   /** NaN when nothing was observed within the window. */
   quantile(q: number, nowMs: number): number {
+    return this.quantiles([q], nowMs)[0] ?? Number.NaN;
+  }
+
+  /** Several of them cost as much as one. */
+  quantiles(qs: readonly number[], nowMs: number): readonly number[] {
     this.#rotate(nowMs);
     const totals = new Float64Array(NUM_BUCKETS);
     let seen = 0;
@@ -49,13 +54,7 @@ export class SlidingSummary {
       for (let i = 0; i < NUM_BUCKETS; i += 1) totals[i] = (totals[i] ?? 0) + (age[i] ?? 0);
     }
     for (const total of totals) seen += total;
-    if (seen === 0) return Number.NaN;
-    let left = Math.max(1, Math.ceil(q * seen));
-    for (let i = 0; i < NUM_BUCKETS; i += 1) {
-      left -= totals[i] ?? 0;
-      if (left <= 0) return middleOf(i);
-    }
-    return middleOf(NUM_BUCKETS - 1);
+    return qs.map((q) => (seen === 0 ? Number.NaN : quantileOf(q, totals, seen)));
   }
 
   #rotate(nowMs: number): void {
@@ -66,6 +65,15 @@ export class SlidingSummary {
     }
     if (nowMs >= this.#rotateAtMs) this.#rotateAtMs = nowMs + WINDOW_MS / NUM_AGES; // idle for longer than the window
   }
+}
+
+function quantileOf(q: number, totals: Float64Array, seen: number): number {
+  let left = Math.max(1, Math.ceil(q * seen));
+  for (let i = 0; i < NUM_BUCKETS; i += 1) {
+    left -= totals[i] ?? 0;
+    if (left <= 0) return middleOf(i);
+  }
+  return middleOf(NUM_BUCKETS - 1);
 }
 
 /** Bucket 0 holds everything below one; bucket i ends at GROWTH ** i. */

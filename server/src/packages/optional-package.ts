@@ -5,6 +5,7 @@
 import { ServerError } from "../core/server-error.ts";
 
 export type OptionalPackage =
+  | "@nereid/console"
   | "@nereid/images"
   | "@nereid/mcp"
   | "@nereid/object-stores"

@@ -169,6 +169,9 @@ const OTHER_HANDLERS: Readonly<Record<string, FlagHandler>> = {
   "allow-mcp": (draft, value) => {
     draft.openai.allowsMcp = parseBoolean(value);
   },
+  "allow-console": (draft, value) => {
+    draft.console.asked = parseBoolean(value);
+  },
   "openai-restricted-api": (draft, value) => restrictOpenAi(draft, value),
   "openai-files-dir": (draft, value) => {
     draft.openai.filesFolder = value;

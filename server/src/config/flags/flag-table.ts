@@ -104,6 +104,7 @@ const GROUPS: readonly (readonly [title: string, rows: readonly Row[]])[] = [
   [
     "HTTP",
     [
+      ["allow-console", BOOLEAN, "Whether the console is served (/console). Default is true on a loopback address."],
       ["allow-http", BOOLEAN, "Whether HTTP requests are served. Default is true."],
       ["http-address", TEXT, "Address to listen on for HTTP, or unix:<path of a socket>. Default is 0.0.0.0."],
       ["http-port", INTEGER, "Port to listen on for HTTP. Default is 8000."],
@@ -226,11 +227,7 @@ const GROUPS: readonly (readonly [title: string, rows: readonly Row[]])[] = [
         BOOLEAN,
         "Whether /v1/load_lora_adapter and /v1/unload_lora_adapter work. Adapters come from a model's lora_dir only. Default is false.",
       ],
-      [
-        "allow-mcp",
-        BOOLEAN,
-        "Whether models are tools of the Model Context Protocol (/mcp). Needs the package @nereid/mcp. Default is false.",
-      ],
+      ["allow-mcp", BOOLEAN, "Whether models are tools of MCP (/mcp), by the package @nereid/mcp. Default is false."],
       [
         "openai-restricted-api",
         "<string> <string> <string>",

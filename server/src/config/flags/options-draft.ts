@@ -17,10 +17,12 @@ export type Draft<T> = T extends RegExp | string | number | boolean | undefined
         ? E[]
         : { -readonly [K in keyof T]: Draft<T[K]> };
 
-export interface OptionsDraft extends Draft<Omit<ServerOptions, "trace" | "grpc" | "http">> {
+export interface OptionsDraft extends Draft<Omit<ServerOptions, "trace" | "grpc" | "http" | "console">> {
   readonly trace: Draft<ServerOptions["trace"]> & TraceDraft;
   readonly http: Draft<Omit<ServerOptions["http"], "tls">> & TlsDraft;
   readonly grpc: Draft<Omit<ServerOptions["grpc"], "tls">> & TlsDraft;
+  /** Undefined: no flag says whether there is a console. */
+  readonly console: { asked: boolean | undefined };
   /** Names of all given flags. */
   readonly given: Set<string>;
 }
@@ -149,6 +151,7 @@ function endpointDrafts(isVertex: boolean, vertexPort: string, servicePort: stri
       usageLedger: undefined as string | undefined,
       allowsMcp: false,
     },
+    console: { asked: undefined as boolean | undefined },
     sagemaker: {
       isEnabled: false,
       address: "0.0.0.0",

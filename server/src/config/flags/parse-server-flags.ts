@@ -6,6 +6,7 @@ import { FlagError } from "./flag-error.ts";
 import { FLAG_HANDLERS } from "./flag-handlers.ts";
 import { FLAGS } from "./flag-table.ts";
 import { type GivenFlag, type ScannedArguments, scanArguments } from "./getopt.ts";
+import { isLoopback } from "./loopback.ts";
 import { createDraft, type OptionsDraft, type TlsDraft } from "./options-draft.ts";
 import { checkPorts } from "./port-check.ts";
 import type { ServerOptions } from "./server-options.ts";
@@ -102,9 +103,15 @@ function settle(draft: OptionsDraft, env: Environment): ServerOptions {
   if (draft.given.has("cors-metrics") && draft.http.cors.origins.length === 0) {
     throw new FlagError("Error: --cors-metrics needs --cors-origins, the origins of the pages.");
   }
-  const { given: _given, trace, grpc, http, ...rest } = draft;
+  const { given: _given, trace, grpc, http, console, ...rest } = draft;
   const { isSwitchedOff: _off, written: _written, ...traceOptions } = trace;
-  const options = { ...rest, trace: traceOptions, http: settleTls(http), grpc: settleTls(grpc) };
+  const options = {
+    ...rest,
+    trace: traceOptions,
+    http: settleTls(http),
+    grpc: settleTls(grpc),
+    console: settleConsole(console, http),
+  };
   if (http.isOnePort && grpc.useTls) {
     throw new FlagError(
       "Error: --grpc-use-ssl cannot be used with --one-port. Use --http-use-ssl, for all of the port.",
@@ -130,6 +137,14 @@ function settleRepository({ repository, given, warnings }: OptionsDraft, env: En
     );
   }
   repository.autoComplete = false;
+}
+
+/** Nobody else reaches a listener on loopback, so that the console needs no flag there. */
+function settleConsole(
+  { asked }: OptionsDraft["console"],
+  { isEnabled, address }: OptionsDraft["http"],
+): ServerOptions["console"] {
+  return { isEnabled: isEnabled && (asked ?? isLoopback(address)), isRequired: asked === true };
 }
 
 function settleTls<Endpoint extends TlsDraft>({ useTls, tls, ...rest }: Endpoint) {

@@ -195,6 +195,13 @@ export interface OpenAiOptions {
   readonly allowsMcp: boolean;
 }
 
+export interface ConsoleOptions {
+  /** Served at the HTTP port. */
+  readonly isEnabled: boolean;
+  /** The command line asked for it: its absence ends the start. Else it is on because the listener is on loopback. */
+  readonly isRequired: boolean;
+}
+
 export interface SagemakerEndpointOptions extends EndpointOptions {
   readonly threadCount: number;
   readonly safePortRange: readonly [low: number, high: number] | undefined;
@@ -216,6 +223,7 @@ export interface ServerOptions {
   readonly grpc: GrpcServerOptions;
   readonly metrics: MetricsOptions;
   readonly openai: OpenAiOptions;
+  readonly console: ConsoleOptions;
   readonly sagemaker: SagemakerEndpointOptions;
   readonly vertex: VertexEndpointOptions;
   readonly trace: TraceOptions;

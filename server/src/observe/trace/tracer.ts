@@ -10,6 +10,7 @@ import type { Logger } from "../log.ts";
 import { OtlpExporter } from "./otlp-exporter.ts";
 import { parseOtlpSettings, shownOtlpSettings } from "./otlp-settings.ts";
 import { type OtlpTree, otlpSpans } from "./otlp-spans.ts";
+import type { RecentTraces } from "./recent-traces.ts";
 import { TraceBatch } from "./trace-batch.ts";
 import { createTraceClock } from "./trace-clock.ts";
 import { TraceFile } from "./trace-file.ts";
@@ -36,6 +37,8 @@ export interface TracerOptions {
   readonly start: TraceStart;
   readonly log: Logger;
   readonly env: Environment;
+  /** Gets finished traces while somebody watches them; absent: nobody can. */
+  readonly recent?: RecentTraces | undefined;
 }
 
 /** Active settings, of the server or one model. */
@@ -54,10 +57,13 @@ export class Tracer implements Tracing {
   readonly #exporter: OtlpExporter | undefined;
   readonly #clock = createTraceClock();
   readonly #scopes = new Map<string, Scope>();
+  readonly #recent: RecentTraces | undefined;
   #lastId = 0;
 
   /** @throws ServerError for invalid settings of mode opentelemetry */
-  constructor({ start, log, env }: TracerOptions) {
+  constructor({ start, log, env, recent }: TracerOptions) {
+    this.#recent = recent;
+    if (recent !== undefined) recent.onWatch = () => this.#look();
     const { opentelemetry, ...written } = start;
     const settings = { ...written, rate: start.rate >>> 0, logFrequency: start.logFrequency >>> 0 }; // unsigned, as in Triton
     const otlp = start.mode === "opentelemetry" ? parseOtlpSettings(opentelemetry, env) : undefined;
@@ -85,7 +91,7 @@ export class Tracer implements Tracing {
   start(modelName: string, headers: TraceHeaders): RequestTrace | undefined {
     const scope = this.#scopeOf(modelName);
     const parent = this.#exporter === undefined ? undefined : readTraceParent(headers);
-    if (!scope.sampler.sample(parent !== undefined)) return undefined;
+    if (!scope.sampler.sample(parent !== undefined)) return this.#startForReader(modelName);
     if (!scope.sampler.isOn) this.#look();
     return this.#exporter === undefined
       ? this.#startForFile(modelName, scope)
@@ -107,7 +113,26 @@ export class Tracer implements Tracing {
       keepsMoments: levels.includes("TIMESTAMPS"),
       keepsTensors: levels.includes("TENSORS"),
       contextOf: () => undefined,
-      onComplete: (nodes) => batch.completed(traceFileText(nodes, this.#clock)),
+      onComplete: (nodes) => {
+        batch.completed(traceFileText(nodes, this.#clock));
+        this.#recent?.add(nodes);
+      },
+    });
+  }
+
+  /** A trace that stays in memory: no setting samples the request, and somebody watches. */
+  #startForReader(modelName: string): RequestTrace | undefined {
+    const recent = this.#recent;
+    if (recent?.take() !== true) {
+      if (recent !== undefined && !recent.isWatched) this.#look();
+      return undefined;
+    }
+    return createTraceTree(modelName, {
+      nextId: this.#nextId,
+      keepsMoments: true,
+      keepsTensors: false,
+      contextOf: () => undefined,
+      onComplete: (nodes) => recent.add(nodes),
     });
   }
 
@@ -119,7 +144,10 @@ export class Tracer implements Tracing {
       keepsTensors: false,
       contextOf: (id) =>
         traceContextJson({ traceId: tree.traceId, spanId: tree.spanIdOf(id), state: parent?.state ?? "" }),
-      onComplete: (nodes) => exporter.add(otlpSpans(nodes, tree, this.#clock)),
+      onComplete: (nodes) => {
+        exporter.add(otlpSpans(nodes, tree, this.#clock));
+        this.#recent?.add(nodes);
+      },
     });
   }
 
@@ -161,7 +189,7 @@ export class Tracer implements Tracing {
   }
 
   #look(): void {
-    this.isOn = [...this.#scopes.values()].some(({ sampler }) => sampler.isOn);
+    this.isOn = this.#recent?.isWatched === true || [...this.#scopes.values()].some(({ sampler }) => sampler.isOn);
   }
 }
 

@@ -6,7 +6,10 @@ export type ContentType =
   | "application/octet-stream"
   | "text/plain"
   | "text/plain; charset=utf-8"
+  | "text/css; charset=utf-8"
   | "text/html; charset=utf-8"
+  | "text/javascript; charset=utf-8"
+  | "image/svg+xml"
   | "text/event-stream; charset=utf-8"
   | "application/x-ndjson"
   | `application/vnd.${string}`;

@@ -1,0 +1,2 @@
+/** Style sheets that the build takes in. */
+declare module "*.css";
