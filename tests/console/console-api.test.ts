@@ -1,9 +1,11 @@
 /** The routes of the console over a real server: what they tell, what they change, and whom they refuse. */
 import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import process from "node:process";
 import { after, before, test } from "node:test";
 import type {
   ConsoleConfig,
@@ -15,6 +17,7 @@ import type {
   ConsoleTrace,
   ConsoleTraces,
 } from "@nereid/server/protocol/console/console-types";
+import { inferSnippets } from "../../web/app/playground/snippets.ts";
 import type { ModelRepository } from "../support/model-repository.ts";
 import { type ServerProcess, startServerProcess } from "../support/server-process.ts";
 import { CONSOLE_FLAGS, createConsoleModels } from "./console-models.ts";
@@ -210,6 +213,13 @@ test("a configuration that does not load leaves the model as it is, and no copy 
   assert.deepEqual([config.trial, config.applied], [undefined, undefined]);
   const broken = await post("console/api/models/prepare/config/apply", { text: "max_batch_sise: 1" });
   assert.match(broken.text, /config\.pbtxt:1:1: .*max_batch_sise/);
+});
+
+test("the playground's snippet for @nereid/client runs and prints the answer", () => {
+  const { TypeScript: script } = inferSnippets({ url: server.baseUrl, headers: {} }, "prepare", REQUEST);
+  const flags = ["--input-type=module", "--eval", script];
+  const { stdout, stderr } = spawnSync(process.execPath, flags, { cwd: import.meta.dirname, encoding: "utf8" });
+  assert.match(stdout, /^Y Float32Array\(4\) \[ 1, 2, 3, 4 \]/, stderr);
 });
 
 test("pages of other sites and names that only lead here are refused", async () => {

@@ -48,10 +48,11 @@ input [ { name: "text_input" data_type: TYPE_STRING dims: [ 1 ] } ]
 output [ { name: "text_output" data_type: TYPE_STRING dims: [ 1 ] } ]
 `;
 
-/** Twelve words, the next when the one before is out. */
+/** As many words as the text says, or twelve; the next when the one before is out. */
 const STREAM = `
-export async function* execute({ signal }) {
-  for (let i = 1; i <= 12 && !signal.aborted; i++) {
+export async function* execute({ inputs, signal }) {
+  const count = Number(/\\d+/.exec(inputs.text_input.strings[0])?.[0] ?? 12);
+  for (let i = 1; i <= count && !signal.aborted; i++) {
     await new Promise((resolve) => setTimeout(resolve, 40));
     yield { text_output: ["word" + i + " "] };
   }
