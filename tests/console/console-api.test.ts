@@ -18,6 +18,7 @@ import type {
   ConsoleTraces,
 } from "@nereid/server/protocol/console/console-types";
 import { inferSnippets } from "../../web/app/playground/snippets.ts";
+import { readPage } from "../../web/src/console-module.ts";
 import type { ModelRepository } from "../support/model-repository.ts";
 import { type ServerProcess, startServerProcess } from "../support/server-process.ts";
 import { CONSOLE_FLAGS, createConsoleModels } from "./console-models.ts";
@@ -85,6 +86,12 @@ test("the page comes compressed, may load nothing from elsewhere, and names file
   const files = [...html.matchAll(/(?:src|href)="([^"]+)"/g)].map(([, path = ""]) => path);
   assert.ok(files.length >= 3, html);
   for (const path of files) assert.equal(await statusOf(path, {}, server), 200, path);
+});
+
+test("the whole page has less than 150 KB when compressed", async () => {
+  const files = await readPage();
+  const numBytes = files.reduce((sum, { gzipped }) => sum + gzipped.length, 0);
+  assert.ok(numBytes > 10e3 && numBytes < 150e3, `${numBytes} bytes`);
 });
 
 test("the overview has each model with its versions and tensors", async () => {

@@ -1,6 +1,7 @@
-/** The state of a model as a badge. Colour is never the only sign. */
-import type { ConsoleModel, ModelState } from "@nereid/server/protocol/console/console-types";
+/** The state of a model as a badge, and its instances as text. Colour is never the only sign. */
+import type { ConsoleModel, ConsoleVersion, ModelState } from "@nereid/server/protocol/console/console-types";
 import type { JSX } from "preact";
+import { plural } from "../lib/format.ts";
 
 const TEXTS: Readonly<Record<ModelState | "ABSENT", readonly [tone: string, text: string]>> = {
   READY: ["good", "Ready"],
@@ -22,4 +23,9 @@ export function stateOf({ versions }: ConsoleModel): ModelState | "ABSENT" {
 export function StateBadge({ model }: { readonly model: ConsoleModel }): JSX.Element {
   const [tone, text] = TEXTS[stateOf(model)];
   return <span class={`badge ${tone}`}>{text}</span>;
+}
+
+export function instancesText(instances: ConsoleVersion["instances"]): string {
+  if (instances === undefined) return "";
+  return `${plural(instances.count, "instance")}, ${instances.kinds.join(" and ")}`;
 }

@@ -6,7 +6,7 @@ import { bytesText, msText, shapeText } from "../lib/format.ts";
 import { linkTo } from "../lib/hooks.ts";
 import { ConfigEditor } from "./config-editor.tsx";
 import { ModelActions } from "./model-actions.tsx";
-import { StateBadge } from "./model-state.tsx";
+import { instancesText, StateBadge } from "./model-state.tsx";
 
 const TABS = [
   ["overview", "Overview"],
@@ -74,7 +74,7 @@ function VersionFacts({ version }: { readonly version: ConsoleVersion }): JSX.El
   const { backend = "", instances, maxBatchSize = 0, loadSeconds = 0, memoryBytes = {} } = version;
   const facts: readonly (readonly [string, string])[] = [
     ["Backend", backend],
-    ["Instances", instances === undefined ? "" : `${instances.count} (${instances.kinds.join(", ")})`],
+    ["Instances", version.isEnsemble === true ? "those of its steps" : instancesText(instances)],
     ["Largest batch", maxBatchSize === 0 ? "no batches" : String(maxBatchSize)],
     ["Loaded in", msText(loadSeconds * MS_PER_S)],
     ["Responses", version.isDecoupled === true ? "a stream" : "one a request"],

@@ -3,10 +3,10 @@ import type { ConsoleModel } from "@nereid/server/protocol/console/console-types
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 import { readyVersion, useConsole } from "../lib/context.ts";
-import { bytesText, plural } from "../lib/format.ts";
+import { bytesText } from "../lib/format.ts";
 import { linkTo } from "../lib/hooks.ts";
 import { ModelActions } from "./model-actions.tsx";
-import { StateBadge, stateOf } from "./model-state.tsx";
+import { instancesText, StateBadge, stateOf } from "./model-state.tsx";
 
 export function ModelsView(): JSX.Element {
   const { overview } = useConsole();
@@ -104,9 +104,4 @@ function ModelFacts({ model }: { readonly model: ConsoleModel }): JSX.Element | 
       ))}
     </dl>
   );
-}
-
-function instancesText(instances: NonNullable<ReturnType<typeof readyVersion>>["instances"]): string {
-  if (instances === undefined) return "";
-  return `${plural(instances.count, "instance")}, ${instances.kinds.join(" and ")}`;
 }
