@@ -46,7 +46,7 @@ for (const name of readdirSync(MODELS).sort()) {
       tokens = [argmax(actual)];
       chosen.push(...tokens);
     }
-    const parts = new TestSequence(SCATTERED);
+    const parts = new TestSequence(SCATTERED, undefined, 1);
     let last = new Float32Array();
     for (const [start, end] of CHUNKS) {
       const [actual = last] = await append(runner, [{ sequence: parts, tokens: expected.prompt.slice(start, end) }]);

@@ -201,6 +201,50 @@ SPECS = {
 }
 
 
+DELTA = dict(linear_num_key_heads=2, linear_num_value_heads=4, linear_key_head_dim=8, linear_value_head_dim=8,
+             linear_conv_kernel_dim=4, head_dim=8)
+NEXT_MOE = dict(num_experts=6, num_experts_per_tok=3, moe_intermediate_size=16, shared_expert_intermediate_size=24)
+LINEAR = "linear_attention"
+MAMBA = dict(mamba_n_heads=8, mamba_d_head=8, mamba_d_state=8, mamba_n_groups=1)
+CONV = dict(block_multiple_of=8, conv_L_cache=3)
+SPECS.update({
+    "granite-4-mamba": ("GraniteMoeHybridForCausalLM", dict(BASE, **MOE, **MAMBA, shared_intermediate_size=24,
+                                                            layer_types=[LINEAR, LINEAR, "full_attention"],
+                                                            num_hidden_layers=3, attention_multiplier=0.3,
+                                                            residual_multiplier=0.6, position_embedding_type=None,
+                                                            **rope())),
+    "granite-4-mamba-2": ("GraniteMoeHybridForCausalLM", dict(BASE, **{**MAMBA, "mamba_n_groups": 2, "mamba_d_head": 16,
+                                                                       "mamba_n_heads": 4, "mamba_d_state": 16},
+                                                              num_local_experts=0, num_experts_per_tok=0,
+                                                              mamba_proj_bias=True, mamba_conv_bias=False,
+                                                              shared_intermediate_size=40, tie_word_embeddings=True,
+                                                              layer_types=["full_attention", LINEAR], mamba_d_conv=3,
+                                                              position_embedding_type="rope", **rope())),
+    "lfm2": ("Lfm2ForCausalLM", dict(BASE, **CONV, layer_types=["conv", "full_attention", "conv"], num_hidden_layers=3,
+                                     **rope(rope_theta=1e6))),
+    "lfm2-2": ("Lfm2ForCausalLM", dict(BASE, **{**CONV, "conv_L_cache": 4}, conv_bias=True, tie_word_embeddings=False,
+                                       block_auto_adjust_ff_dim=False, layer_types=["full_attention", "conv"],
+                                       **rope())),
+    "qwen3-next": ("Qwen3NextForCausalLM", dict(BASE, **DELTA, **NEXT_MOE, num_hidden_layers=4,
+                                                **rope(partial_rotary_factor=0.25))),
+    "qwen3-next-2": ("Qwen3NextForCausalLM", dict(BASE, **{**DELTA, "linear_num_value_heads": 2,
+                                                           "linear_conv_kernel_dim": 3, "head_dim": 12}, **NEXT_MOE,
+                                                  norm_topk_prob=False, mlp_only_layers=[1], attention_bias=True,
+                                                  layer_types=["full_attention", LINEAR, LINEAR], num_hidden_layers=3,
+                                                  tie_word_embeddings=True, **rope(partial_rotary_factor=0.5))),
+    "qwen3.5": ("Qwen3_5ForCausalLM", dict(BASE, **DELTA, num_hidden_layers=4, **rope(partial_rotary_factor=0.25))),
+    "qwen3.5-2": ("Qwen3_5ForCausalLM", dict(BASE, **{**DELTA, "linear_num_key_heads": 1}, tie_word_embeddings=True,
+                                             layer_types=[LINEAR, "full_attention"],
+                                             **rope(partial_rotary_factor=0.5, rope_theta=1e6))),
+    "qwen3.5-moe": ("Qwen3_5MoeForCausalLM", dict(BASE, **DELTA, **NEXT_MOE, num_hidden_layers=4,
+                                                  **rope(partial_rotary_factor=0.25))),
+    "qwen3.5-moe-2": ("Qwen3_5MoeForCausalLM", dict(BASE, **{**DELTA, "linear_value_head_dim": 16,
+                                                             "linear_key_head_dim": 16}, **NEXT_MOE,
+                                                    layer_types=[LINEAR, "full_attention"], attention_bias=True,
+                                                    **rope(partial_rotary_factor=0.5))),
+})
+
+
 def fuse_groups(tensors, config, suffix):
     """Rows of queries, keys and values as [queries | key | value] of each key head."""
     heads, keys = config["num_attention_heads"], config["num_key_value_heads"]

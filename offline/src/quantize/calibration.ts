@@ -33,6 +33,7 @@ export async function calibrate(
       weights,
       ropeMagnitudes: ropes.map(({ magnitude }) => magnitude),
       caches: cache.layers,
+      states: [],
       adapters: new Map(),
     };
     const observer = new Observer(

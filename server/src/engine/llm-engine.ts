@@ -70,9 +70,18 @@ export class LlmEngine implements Generator {
     const { blockSize, numBlocks, vocabSize, hiddenSize } = runner;
     this.#runner = runner;
     this.#config = config;
+    if (runner.numStates !== undefined && config.speculation.maxDraftTokens > 0) {
+      const why = "states of recurrent layers cannot be taken back after a wrong draft";
+      throw new ServerError("unsupported", `speculative decoding: expected none with this model, as ${why}`);
+    }
     const prefixReuse = config.prefixReuse && runner.reusesPrefixes !== false;
     const rules = { ...config, prefixReuse, blockSize, window: runner.window };
-    this.#planner = new StepPlanner({ ...rules, numBlocks, numHostBlocks: runner.numHostBlocks ?? 0 });
+    this.#planner = new StepPlanner({
+      ...rules,
+      numBlocks,
+      numHostBlocks: runner.numHostBlocks ?? 0,
+      numStates: runner.numStates,
+    });
     this.#ruleRows = new RuleRows(runner.ruleTables);
     this.#inFlight = new StepsInFlight(this.#planner, vocabSize, isFree);
     this.#choosing = new ChoosingSteps(runner, this.#inFlight, () => this.#settle());

@@ -19,6 +19,8 @@ export interface StepSequence {
   readonly blockTable: Int32Array;
   /** Number of the adapter that its rows carry; undefined for none. */
   readonly adapter?: number | undefined;
+  /** Slot of its state, on runners with `numStates`: another one for each sequence. It begins anew at position 0. */
+  readonly state?: number | undefined;
 }
 
 /** Rows that enter the model as embeddings, without the look-up of a token id (images, prompt tables). */
@@ -54,6 +56,8 @@ export interface StepInput {
    * overwrite the blocks of an earlier one. Numbers from `numBlocks` on are host blocks.
    */
   readonly blockCopies?: Int32Array;
+  /** Pairs of slots of states [from, to, ...] to copy before anything is computed, in order. */
+  readonly stateCopies?: Int32Array;
   /** Rows of the runner's tables to write before the tokens of this step are chosen. Absent: none. */
   readonly ruleRows?: StepRuleRows;
 }
@@ -181,6 +185,8 @@ export interface StepRunner {
   readonly eosTokenIds?: readonly number[] | undefined;
   /** False: a sequence cannot take up what another computed, as with recurrent states. Absent: it can. */
   readonly reusesPrefixes?: boolean;
+  /** Slots for the states of sequences in recurrent layers; absent: the model has none. */
+  readonly numStates?: number | undefined;
   /** False: rows cannot enter as embeddings. Absent: they can. */
   readonly takesEmbeddings?: boolean;
   /** Undefined: this runner has no adapters. */

@@ -43,6 +43,7 @@ async function createRunner(spec: EngineSpec): Promise<StepRunner> {
     cacheType: spec.kvCache?.type,
     attentionWindows: spec.kvCache?.attentionWindows,
     isDeterministic: spec.isDeterministic,
+    numStates: spec.engine.maxSequences,
   });
 }
 

@@ -22,6 +22,10 @@ import { checkStep } from "../plan/check-step.ts";
 import type { StepInput, StepRunner } from "../step-runner.ts";
 import { CpuAdapters } from "./adapters.ts";
 import { CpuKvCache } from "./kv-cache.ts";
+import { CpuStates } from "./recurrent-states.ts";
+
+/** For callers that drive steps by themselves. */
+const DEFAULT_STATES = 8;
 
 export interface DecoderRunnerOptions {
   /** Folder with config.json and the weights, or a GGUF file. */
@@ -42,6 +46,8 @@ export interface DecoderRunnerOptions {
   readonly attentionWindows?: readonly number[] | undefined;
   /** Logits of a sequence do not depend on the step's other sequences, on chunks, nor on blocks, to the bit. Slower. */
   readonly isDeterministic?: boolean | undefined;
+  /** Sequences whose states are kept, for models with recurrent layers. */
+  readonly numStates?: number | undefined;
   /** Longest sequence, at most what the model allows, which is the default. Some models scale RoPE by it. */
   readonly maxPositions?: number | undefined;
 }
@@ -71,8 +77,7 @@ export async function createDecoderRunner(options: DecoderRunnerOptions): Promis
 async function loadRunner({ files, tensors }: ModelFiles, options: DecoderRunnerOptions): Promise<DecoderCpuRunner> {
   const parsed = parseDecoderConfig(files);
   const config = narrowWindows(parsed.config, options.attentionWindows);
-  if (config.latent !== undefined && options.isDeterministic === true)
-    throw new Error("deterministic: models with latent attention (DeepSeek-V2 and later) have no such mode");
+  if (options.isDeterministic === true) expectDeterministic(config);
   const maxPositions = Math.min(config.maxPositions, options.maxPositions ?? config.maxPositions);
   const isWindowed = widestWindow(config) !== undefined; // then sequences outgrow the cache
   const servedPositions = isWindowed ? maxPositions : Math.min(maxPositions, options.numBlocks * options.blockSize);
@@ -101,8 +106,15 @@ function builtThreads(tensors: ModelFiles["tensors"]): EngineThreads | undefined
   return isHere ? threads : undefined;
 }
 
+/** @throws Error for layers whose results were not shown to be independent of batches */
+function expectDeterministic({ latent, recurrent }: DecoderConfig): void {
+  if (latent !== undefined)
+    throw new Error("deterministic: models with latent attention (DeepSeek-V2 and later) have no such mode");
+  if (recurrent !== undefined) throw new Error("deterministic: models with recurrent layers have no such mode");
+}
+
 /** State that a runner takes over besides its device. */
-export interface LoadedDecoder extends Omit<DecoderModel, "caches" | "adapters"> {
+export interface LoadedDecoder extends Omit<DecoderModel, "caches" | "states" | "adapters"> {
   readonly targets: LoraTargets;
 }
 
@@ -116,11 +128,14 @@ export class DecoderCpuRunner implements StepRunner {
   readonly maxPositions: number;
   readonly hasAxes: boolean;
   readonly eosTokenIds: readonly number[];
+  readonly numStates: number | undefined;
+  readonly reusesPrefixes: boolean;
   readonly config: DecoderConfig;
   readonly adapters: CpuAdapters;
   readonly timings: StepTimings = { numSteps: 0, recordMs: 0, computeMs: 0 };
   readonly #device: CpuDevice;
   readonly #cache: CpuKvCache;
+  readonly #states: CpuStates | undefined;
   readonly #model: DecoderModel;
   readonly #graph: CpuGraph;
   #logits: Float32Array = new Float32Array(0);
@@ -147,8 +162,13 @@ export class DecoderCpuRunner implements StepRunner {
       blockSize: this.blockSize,
       type: options.cacheType ?? "f32",
     });
+    this.numStates = config.recurrent === undefined ? undefined : (options.numStates ?? DEFAULT_STATES);
+    // A prefix has its keys in the cache, but its state is gone.
+    this.reusesPrefixes = this.numStates === undefined;
+    this.#states = this.numStates === undefined ? undefined : new CpuStates(device, config, this.numStates);
     this.adapters = new CpuAdapters(device, targets);
-    this.#model = { ...loaded, caches: this.#cache.layers, adapters: this.adapters.loaded };
+    const states = this.#states?.layers ?? [];
+    this.#model = { ...loaded, caches: this.#cache.layers, states, adapters: this.adapters.loaded };
     this.#graph = new CpuGraph(device);
   }
 
@@ -174,6 +194,8 @@ export class DecoderCpuRunner implements StepRunner {
     checkStep(input, this);
     this.adapters.check(input.sequences);
     if (input.blockCopies !== undefined) this.#cache.copyBlocks(input.blockCopies);
+    if (input.stateCopies !== undefined) this.#states?.copy(input.stateCopies);
+    this.#states?.clearNew(input.sequences);
     if (input.tokenIds.length === 0) return new Float32Array(0);
     this.#graph.begin(numDecoderTensors(this.config, input.sequences));
     const logits = recordDecoder(this.#graph, this.#model, {
@@ -202,6 +224,7 @@ export class DecoderCpuRunner implements StepRunner {
     await running?.catch(() => undefined);
     this.#graph.close();
     this.#cache.close();
+    this.#states?.close();
     this.adapters.close();
     this.#model.weights.close();
     await this.#device.close();

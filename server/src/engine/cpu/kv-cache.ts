@@ -9,13 +9,14 @@ import type { CpuDevice } from "../../device/cpu/cpu-device.ts";
 import type { CpuTensorSpec } from "../../device/cpu/cpu-tensor.ts";
 import { CPU_TYPE_BYTES, type CpuTensor } from "../../device/cpu/cpu-tensor.ts";
 import type { DecoderConfig } from "../../models/config/decoder-config.ts";
+import { numCachedLayers } from "../../models/config/kv-bytes.ts";
 import type { LayerCache } from "../../models/cpu/decoder-model.ts";
 import type { KvCacheType } from "../engine-spec.ts";
 
 /** Elements that share a scale: heads are whole numbers of them. */
 const Q8_BLOCK = 32;
 
-type KvShape = Pick<DecoderConfig, "numLayers" | "numKvHeads" | "headDim">;
+type KvShape = Pick<DecoderConfig, "layers" | "numKvHeads" | "headDim">;
 
 export interface KvCacheOptions {
   readonly numBlocks: number;
@@ -25,7 +26,7 @@ export interface KvCacheOptions {
 }
 
 /** @throws Error when heads of the model cannot be kept in this type */
-export function expectFittingHeads({ headDim }: KvShape, type: KvCacheType): void {
+export function expectFittingHeads({ headDim }: Pick<KvShape, "headDim">, type: KvCacheType): void {
   if (type !== "q8_0" || headDim % Q8_BLOCK === 0) return;
   throw new Error(
     `kv_cache_type q8_0 keeps ${Q8_BLOCK} numbers to a scale, which heads of ${headDim} are no multiple of: take f16 or f32`,
@@ -33,7 +34,8 @@ export function expectFittingHeads({ headDim }: KvShape, type: KvCacheType): voi
 }
 
 export class CpuKvCache {
-  readonly layers: readonly LayerCache[];
+  /** Undefined for recurrent layers. */
+  readonly layers: readonly (LayerCache | undefined)[];
   readonly #near: CpuBuffer;
   readonly #far: CpuBuffer | undefined;
   readonly #numBlocks: number;
@@ -43,7 +45,7 @@ export class CpuKvCache {
     expectFittingHeads(config, type);
     const width = config.numKvHeads * config.headDim;
     const specs = (count: number): CpuTensorSpec[] =>
-      Array.from({ length: 2 * config.numLayers }, () => ({ type, shape: [count * blockSize, width] }));
+      Array.from({ length: 2 * numCachedLayers(config.layers) }, () => ({ type, shape: [count * blockSize, width] }));
     this.#numBlocks = numBlocks;
     this.#block = new Uint8Array(blockSize * width * CPU_TYPE_BYTES[type]);
     this.#near = new CpuBuffer(device, specs(numBlocks));
@@ -53,7 +55,8 @@ export class CpuKvCache {
       this.#near.close();
       throw error;
     }
-    this.layers = pairLayers(this.#near.tensors);
+    const pairs = pairLayers(this.#near.tensors);
+    this.layers = config.layers.map(({ isRecurrent }) => (isRecurrent === true ? undefined : pairs.shift()));
   }
 
   /** Pairs [from, to, ...], one after the other. */

@@ -8,6 +8,7 @@ import type { DecoderConfig } from "../../models/config/decoder-config.ts";
 import { kvBytesPerToken } from "../../models/config/kv-bytes.ts";
 import { narrowWindows, widestWindow } from "../../models/config/layer-windows.ts";
 import { type ParsedDecoder, parseDecoderConfig } from "../../models/config/parse-decoder-config.ts";
+import { stateBytes } from "../../models/config/recurrent-shape.ts";
 import { packedName } from "../../models/cpu/weights.ts";
 import { listWeights } from "../../models/weights/weight-list.ts";
 import type { WeightPlan } from "../../models/weights/weight-plan.ts";
@@ -92,6 +93,9 @@ export function cpuMemoryDemand(
     items: [
       { what: "weights", numBytes: plans.reduce((sum, plan) => sum + bytesOf(plan), 0) },
       { what: "workspace", numBytes: workspaceBytes(config, engine) },
+      ...(config.recurrent === undefined
+        ? []
+        : [{ what: "states", numBytes: engine.maxSequences * stateBytes(config) }]),
     ],
     bytesPerToken: kvBytesPerToken(config, CPU_TYPE_BYTES[cacheType]),
     blockSize,

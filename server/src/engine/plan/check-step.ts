@@ -9,6 +9,7 @@ export interface StepLimits {
   readonly numHostBlocks?: number;
   readonly window?: number | undefined;
   readonly maxPositions: number;
+  readonly numStates?: number | undefined;
   readonly hasAxes?: boolean;
   /** Tokens that the previous step chooses, which may still be running. */
   readonly numCarriable?: number;
@@ -29,6 +30,7 @@ export function checkStep(input: StepInput, limits: StepLimits): void {
   else checkEmbeddings(input, input.embeddings, limits);
   if (input.blockCopies !== undefined) checkBlockCopies(input.blockCopies, limits);
   checkSequences(input, limits);
+  checkStates(input, limits);
   expectDistinct("slots", input.slots);
 }
 
@@ -83,6 +85,19 @@ function checkSequences(input: StepInput, limits: StepLimits): void {
   if (covered !== input.tokenIds.length) {
     throw new Error(`step: sequences cover ${covered} of ${input.tokenIds.length} tokens`);
   }
+}
+
+function checkStates({ sequences, stateCopies }: StepInput, { numStates }: StepLimits): void {
+  const states = Int32Array.from(sequences.flatMap(({ state }) => state ?? []));
+  const expected = numStates === undefined ? 0 : sequences.length;
+  if (states.length !== expected)
+    throw new Error(`step: expected ${expected} states of sequences, got ${states.length}`);
+  expectBelow("states", states, numStates ?? 0);
+  expectDistinct("states", states);
+  if (stateCopies === undefined) return;
+  if (stateCopies.length % 2 !== 0)
+    throw new Error(`step: stateCopies: expected pairs, got ${stateCopies.length} numbers`);
+  expectBelow("stateCopies", stateCopies, numStates ?? 0);
 }
 
 /** The blocks exist, and the slots that the step writes are those that its attention reads. */

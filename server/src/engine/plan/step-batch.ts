@@ -10,7 +10,7 @@ import type { StepPlan } from "./step-plan.ts";
 const NUM_AXES = 3;
 
 /** The part of a plan that decides what a step computes. */
-export type StepShares = Pick<StepPlan, "sequences" | "queryLengths" | "blockCopies">;
+export type StepShares = Pick<StepPlan, "sequences" | "queryLengths" | "blockCopies" | "stateCopies">;
 
 export class StepBatch {
   readonly #blockSize: number;
@@ -49,8 +49,7 @@ export class StepBatch {
       const length = plan.queryLengths[i] ?? 0;
       if (sequence === undefined) break;
       const contextLength = sequence.numComputed + length;
-      const { blockTable, adapter } = sequence;
-      sequences.push({ queryStart: at, queryLength: length, contextLength, blockTable, adapter: adapter?.id });
+      sequences.push(shareOf(sequence, at, length));
       this.#writeTokens(sequence, length, at);
       const promptRows = this.#writePromptRows(sequence, length, at, numRows);
       this.promptRows.push(promptRows);
@@ -75,7 +74,7 @@ export class StepBatch {
     const axes = this.#writeAxes(plan, at);
     return {
       ...input,
-      ...(plan.blockCopies.length === 0 ? {} : { blockCopies: Int32Array.from(plan.blockCopies) }),
+      ...copiesOf(plan),
       ...(embeddings === undefined ? {} : { embeddings }),
       ...(axes === undefined ? {} : { axes }),
     };
@@ -157,6 +156,19 @@ export class StepBatch {
     this.#logitRows = new Int32Array(capacity);
     this.#carried = new Int32Array(capacity);
   }
+}
+
+function shareOf({ numComputed, blockTable, adapter, state }: Sequence, at: number, length: number): StepSequence {
+  const contextLength = numComputed + length;
+  const slot = state < 0 ? undefined : state;
+  return { queryStart: at, queryLength: length, contextLength, blockTable, adapter: adapter?.id, state: slot };
+}
+
+function copiesOf({ blockCopies, stateCopies }: StepShares): Pick<StepInput, "blockCopies" | "stateCopies"> {
+  return {
+    ...(blockCopies.length === 0 ? {} : { blockCopies: Int32Array.from(blockCopies) }),
+    ...(stateCopies.length === 0 ? {} : { stateCopies: Int32Array.from(stateCopies) }),
+  };
 }
 
 /** Tokens that a sequence computes next. */

@@ -12,6 +12,8 @@ export class StepPlan {
   numContextSequences = 0;
   /** Block pairs to copy before the step, in order: from, to. Numbers beyond the device blocks are host blocks. */
   blockCopies: readonly number[] = [];
+  /** Pairs of slots of states to copy before the step. */
+  stateCopies: readonly number[] = [];
 
   clear(): void {
     this.sequences.length = 0;
@@ -21,6 +23,7 @@ export class StepPlan {
     this.numContextTokens = 0;
     this.numContextSequences = 0;
     this.blockCopies = [];
+    this.stateCopies = [];
   }
 
   /** The next `length` tokens of a sequence. */

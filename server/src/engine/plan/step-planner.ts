@@ -13,12 +13,15 @@ import { firstBlockSeen, longestChunk, peakBlocks, type WindowRules } from "../k
 import { insertAfterEqual, insertBeforeEqual, orderKey } from "../priority-order.ts";
 import type { Sequence } from "../request/sequence.ts";
 import type { CapacityPolicy } from "./capacity-policy.ts";
+import { StateSlots } from "./state-slots.ts";
 import { StepPlan } from "./step-plan.ts";
 
 export interface PlannerConfig extends WindowRules {
   readonly numBlocks: number;
   /** Blocks of the host KV cache, which receives idle blocks; not used together with a window. */
   readonly numHostBlocks: number;
+  /** Slots of states; absent: sequences have none. */
+  readonly numStates?: number | undefined;
   readonly maxSequences: number;
   readonly prefixReuse: boolean;
   readonly policy: CapacityPolicy;
@@ -33,8 +36,10 @@ export class StepPlanner {
   #waiting: Sequence[] = [];
   #running: Sequence[] = [];
   readonly #plan = new StepPlan();
+  readonly #states: StateSlots;
   /** Copies due since the last plan. */
   #copies: number[] = [];
+  #stateCopies: number[] = [];
   /** Tokens that prompts may still take in the step being planned. */
   #contextBudget = 0;
   #plansSinceCheck = 0;
@@ -45,6 +50,7 @@ export class StepPlanner {
   constructor(config: PlannerConfig) {
     this.#config = config;
     this.#pool = new BlockPool(config.numBlocks);
+    this.#states = new StateSlots(config.numStates);
     this.#cache = new PrefixCache({
       pool: this.#pool,
       blockSize: config.blockSize,
@@ -120,6 +126,8 @@ export class StepPlanner {
     if (plan.sequences.length === 0) return undefined;
     plan.blockCopies = this.#copies;
     this.#copies = [];
+    plan.stateCopies = this.#stateCopies;
+    this.#stateCopies = [];
     return plan;
   }
 
@@ -140,7 +148,7 @@ export class StepPlanner {
     const numFull = Math.floor(parent.numComputed / blockSize);
     const hasPart = parent.numComputed % blockSize > 0;
     const at = this.#running.indexOf(parent);
-    if (at < 0 || (hasPart && this.#cache.numAvailable === 0)) {
+    if (at < 0 || !this.#states.hasRoom || (hasPart && this.#cache.numAvailable === 0)) {
       insertBeforeEqual(this.#waiting, child);
       return;
     }
@@ -155,6 +163,8 @@ export class StepPlanner {
     }
     child.numBlocks = numFull + (hasPart ? 1 : 0);
     child.numComputed = parent.numComputed;
+    this.#states.take(child);
+    if (child.state >= 0) this.#stateCopies.push(parent.state, child.state);
     this.#running.splice(at + 1, 0, child);
   }
 
@@ -197,6 +207,7 @@ export class StepPlanner {
       if (sequence.numBlocks > 0) throw new Error("step planner: a waiting sequence holds blocks");
     }
     this.#pool.checkIntegrity(holds);
+    this.#states.checkIntegrity(this.#running);
   }
 
   /** The same at most once in as many plans as make its time, some 0.2 us a block, small against theirs. */
@@ -246,7 +257,8 @@ export class StepPlanner {
     const { blockSize } = this.#config;
     while (this.#contextBudget > 0) {
       const sequence = this.#nextWaiting(deferred);
-      if (sequence === undefined || lanes + lanesOf(sequence) > this.#config.maxSequences) return;
+      if (sequence === undefined || !this.#states.hasRoom || lanes + lanesOf(sequence) > this.#config.maxSequences)
+        return;
       const limit = this.#reusableTokens(sequence);
       const match = this.#cache.match(sequence, limit, this.#rulesOf(sequence));
       if (waitsForPrefix(sequence, this.#plan, { count: match.count, limit, blockSize })) {
@@ -298,6 +310,7 @@ export class StepPlanner {
 
   #takeIn(sequence: Sequence, { count, first }: PrefixMatch): void {
     this.#cache.take(sequence, sequence.blockTable);
+    this.#states.take(sequence);
     sequence.firstBlock = first;
     sequence.numBlocks = count;
     sequence.reusedBlocks += count - first;
@@ -380,6 +393,7 @@ export class StepPlanner {
 
   #free(sequence: Sequence): void {
     this.#cache.release(sequence.blockTable, sequence.firstBlock, sequence.numBlocks);
+    this.#states.release(sequence);
     sequence.firstBlock = 0;
     sequence.numBlocks = 0;
     sequence.numComputed = 0;

@@ -109,6 +109,8 @@ export class Sequence {
   firstBlock = 0;
   /** Entries of the table, those given back included. */
   numBlocks = 0;
+  /** Slot of its state on runners that have them; -1: none. The planner sets it. */
+  state = -1;
   /** Scheduling order: lower keys first. The planner sets it. */
   orderKey = 0;
   /** Keys that distinguish equal token ids, two numbers for each token from the first on. */

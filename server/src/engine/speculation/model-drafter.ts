@@ -3,6 +3,7 @@
  * parameters and random numbers, as the target model will, so the two agree where their distributions do. Drafts change
  * the speed of an answer, not its text.
  */
+import { invalidArgument } from "../../core/server-error.ts";
 import { BlockPool } from "../kv/block-pool.ts";
 import { StepBatch } from "../plan/step-batch.ts";
 import { EMPTY_TOKENS } from "../request/generate.ts";
@@ -36,6 +37,9 @@ export class ModelDrafter implements Drafter {
 
   /** Takes the runner over. */
   constructor(runner: StepRunner, config: SpeculationConfig, maxBatchTokens: number) {
+    // Drafts that were wrong would stay in the state.
+    if (runner.numStates !== undefined)
+      throw invalidArgument("draft model: expected one without recurrent layers, whose states cannot be taken back");
     this.#runner = runner;
     this.#config = config;
     this.#maxBatchTokens = maxBatchTokens;
@@ -127,7 +131,9 @@ export class ModelDrafter implements Drafter {
     const planned = this.#fitBudget(jobs);
     const sequences = planned.map(({ job }) => job.shadow.mirror);
     const queryLengths = planned.map(({ length }) => length);
-    const logits = await this.#runner.run(this.#batch.fill({ sequences, queryLengths, blockCopies: [] }));
+    const logits = await this.#runner.run(
+      this.#batch.fill({ sequences, queryLengths, blockCopies: [], stateCopies: [] }),
+    );
     const drafted: Job[] = [];
     let row = 0;
     for (const { job, length } of planned) {

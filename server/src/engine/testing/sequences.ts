@@ -7,10 +7,13 @@ export class TestSequence {
   /** Tokens in the cache. */
   numCached = 0;
   readonly adapter: number | undefined;
+  /** Slot of its state, for runners that have them. */
+  readonly state: number;
 
-  constructor(blockTable: Iterable<number>, adapter?: number) {
+  constructor(blockTable: Iterable<number>, adapter?: number, state = 0) {
     this.blockTable = Int32Array.from(blockTable);
     this.adapter = adapter;
+    this.state = state;
   }
 }
 
@@ -21,7 +24,7 @@ export function contiguousBlocks(first: number, count: number): number[] {
 
 /** The step that appends `tokens` to each sequence and wants the logits of the last of each. */
 export function stepOf(
-  runner: Pick<StepRunner, "blockSize">,
+  runner: Pick<StepRunner, "blockSize" | "numStates">,
   parts: readonly { readonly sequence: TestSequence; readonly tokens: readonly number[] }[],
 ): StepInput {
   const { blockSize } = runner;
@@ -38,7 +41,8 @@ export function stepOf(
     logitRows.push(positions.length - 1);
     const contextLength = sequence.numCached + tokens.length;
     const { blockTable, adapter } = sequence;
-    return { queryStart, queryLength: tokens.length, contextLength, blockTable, adapter };
+    const state = runner.numStates === undefined ? undefined : sequence.state;
+    return { queryStart, queryLength: tokens.length, contextLength, blockTable, adapter, state };
   });
   return {
     tokenIds: Int32Array.from(parts.flatMap(({ tokens }) => tokens)),

@@ -33,6 +33,8 @@ export interface WeightNames {
   readonly headNormWeights?: "shared" | "rows" | "tensors";
   /** Names of latent attention, whose `qkv` are the down projections of queries, and of keys and values. */
   readonly latent?: LatentNames;
+  /** Names of recurrent layers. */
+  readonly recurrent?: RecurrentNames;
   /** A logit of each head that takes a share of its softmax: the name of the tensor. */
   readonly sinks?: string;
   readonly oProj: string;
@@ -48,8 +50,25 @@ export interface WeightNames {
   readonly mlpOut: string;
   readonly mlpPostNorm?: string;
   readonly experts?: ExpertNames;
+  /** Names of experts in files that have the matrices of all behind each other; taken where the files have them. */
+  readonly stackedExperts?: ExpertNames;
   /** Matrices are [inputs, outputs] in the files (GPT-2's Conv1D). */
   readonly isTransposed?: boolean;
+}
+
+/** Modules of layers that have a state in place of attention. */
+export interface RecurrentNames {
+  /** Projections of the rows, stacked; of Gated DeltaNet those of queries, keys and values, of gates, of beta and of decays. */
+  readonly in: readonly string[];
+  /** Gated DeltaNet's four projections are two, whose rows are groups by key heads. */
+  readonly isGrouped?: boolean;
+  readonly out: string;
+  readonly conv: string;
+  /** Tensors with a number for each head, and the norm of the outputs; absent where there are none. */
+  readonly timeBias?: string;
+  readonly decay?: string;
+  readonly skip?: string;
+  readonly norm?: string;
 }
 
 export interface LatentNames {
@@ -66,6 +85,8 @@ export interface ExpertNames {
   readonly hasRouterBias?: boolean;
   /** Experts have biases. */
   readonly hasBias?: boolean;
+  /** Names are those of tensors, without ".weight". */
+  readonly hasBareTensors?: boolean;
   /** "#" stands for the expert number; without it, one module has the matrices of all experts behind each other. */
   readonly mlpIn: readonly string[];
   readonly mlpOut: string;

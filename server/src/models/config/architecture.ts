@@ -11,6 +11,7 @@ import type {
   HeadNorm,
   LatentAttention,
   MlpConfig,
+  RecurrentLayer,
 } from "./decoder-config.ts";
 
 /** Which layers see a window only, where config.json does not list them. */
@@ -61,6 +62,7 @@ export interface Architecture {
   readonly isGated: boolean;
   /** Fields that say the width of the MLP and the number of positions, where they are not the usual ones. */
   readonly intermediateField?: string;
+  readonly intermediateSize?: number;
   readonly maxPositionsField?: string;
   /** Width of the MLP over that of the rows, where the field is not set. */
   readonly intermediateRatio?: number;
@@ -85,6 +87,11 @@ export interface Architecture {
   readonly hasSinks?: boolean;
   readonly headNorm?: HeadNorm | undefined;
   readonly latent?: LatentAttention;
+  readonly recurrent?: RecurrentLayer | undefined;
+  /** Layers that have a state in place of attention. */
+  readonly isRecurrent?: (layer: number) => boolean;
+  readonly hasRecurrentBias?: boolean;
+  readonly hasOutputGate?: boolean;
   readonly scales?: Scales;
   readonly routing?: ExpertRouting;
   /** Width of the shared experts together, where the field is another than Qwen2-MoE's. */

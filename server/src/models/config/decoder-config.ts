@@ -46,6 +46,8 @@ export interface DecoderLayer {
   /** Index into the ropes of the decoder; undefined when positions enter with the embeddings. */
   readonly rope: number | undefined;
   readonly mlp: "dense" | "experts";
+  /** In place of attention the layer has a state (`DecoderConfig.recurrent`); absent: it attends. */
+  readonly isRecurrent?: boolean;
 }
 
 export interface Experts {
@@ -107,6 +109,35 @@ export interface LatentAttention {
   readonly epsilon: number;
 }
 
+/** Layers whose sequences have a state of constant size in place of keys and values. */
+export type RecurrentLayer =
+  | {
+      /** Gated DeltaNet (Qwen3-Next): a matrix for each value head. */
+      readonly kind: "delta-net";
+      readonly numKeyHeads: number;
+      readonly numValueHeads: number;
+      /** Size of a head, of keys as of values. */
+      readonly headDim: number;
+      /** Tokens that the convolution in front reads. */
+      readonly convWidth: number;
+    }
+  | {
+      /** Mamba-2 (Granite 4). */
+      readonly kind: "mamba-2";
+      readonly numHeads: number;
+      readonly headDim: number;
+      readonly stateSize: number;
+      readonly numGroups: number;
+      readonly convWidth: number;
+      readonly hasConvBias: boolean;
+    }
+  | {
+      /** A convolution between two gates (LFM2). */
+      readonly kind: "short-conv";
+      readonly convWidth: number;
+      readonly hasConvBias: boolean;
+    };
+
 /** Queries grow with the logarithm of their position (Llama 4, Ministral 3): 1 + beta ln(1 + floor(p / positions)). */
 export interface AttentionTemperature {
   readonly beta: number;
@@ -143,6 +174,10 @@ export interface DecoderConfig {
   readonly residual: "sequential" | "parallel";
   readonly headNorm: HeadNorm | undefined;
   readonly latent: LatentAttention | undefined;
+  /** Present if layers are recurrent. */
+  readonly recurrent: RecurrentLayer | undefined;
+  /** Attention is multiplied with the sigmoid of a gate, which is projected beside the queries (Qwen3-Next). */
+  readonly hasOutputGate: boolean;
   readonly attentionScale: number;
   readonly attentionSoftCap: number | undefined;
   /** Each head has a logit that takes its share of the softmax and adds nothing (gpt-oss). */
@@ -159,6 +194,8 @@ export interface DecoderConfig {
     readonly oProj: boolean;
     readonly mlp: boolean;
     readonly output: boolean;
+    /** Both projections of recurrent layers. */
+    readonly recurrent: boolean;
   };
   readonly embeddingScale: number;
   /** Embeddings are normalized (BLOOM). */

@@ -131,7 +131,7 @@ function parseSizes(fields: HfFields, architecture: Architecture) {
   return {
     vocabSize: fields.int("vocab_size", SIZE),
     hiddenSize,
-    intermediateSize: fields.int(intermediateField, { ...SIZE, ...ratio }),
+    intermediateSize: architecture.intermediateSize ?? fields.int(intermediateField, { ...SIZE, ...ratio }),
     numLayers: fields.int("num_hidden_layers", { min: 1, max: MAX_LAYERS }),
     numHeads,
     numKvHeads,
@@ -164,12 +164,13 @@ function parseLayers(
 ): Pick<DecoderConfig, "layers" | "ropes" | "experts"> {
   const windows = layerWindows(fields, architecture.window, sizes.numLayers);
   const experts = architecture.weights.experts === undefined ? undefined : parseExperts(fields, architecture);
-  const { numDenseLayers = 0, withoutRope = () => false } = architecture;
+  const { numDenseLayers = 0, withoutRope = () => false, isRecurrent = () => false } = architecture;
   const isRotary = architecture.positions === "rope";
   const ropes = isRotary ? ropesOf(fields, architecture, sizes, windows) : [];
   const layers = windows.map((window, i): DecoderLayer => {
     const rope = ropes.length > 1 && window !== undefined ? 1 : 0;
     const mlp = experts !== undefined && i >= numDenseLayers && hasExperts(fields, i) ? "experts" : "dense";
+    if (isRecurrent(i)) return Object.freeze({ window: undefined, rope: undefined, mlp, isRecurrent: true });
     return Object.freeze({ window, rope: isRotary && !withoutRope(i, window) ? rope : undefined, mlp });
   });
   return { layers: Object.freeze(layers), ropes: Object.freeze(ropes), experts };
@@ -231,14 +232,9 @@ function parseBlock(fields: HfFields, architecture: Architecture, sizes: Sizes) 
       hasBias: architecture.hasNormBias ?? norm.startsWith("layer"),
     }),
     residual: architecture.residual,
-    headNorm: architecture.headNorm,
-    latent: architecture.latent,
+    ...parseMixer(architecture),
     attentionScale: scales.attention ?? 1 / Math.sqrt(scalar),
     attentionSoftCap: optionalPositive(fields, "attn_logit_softcapping"),
-    hasSinks: architecture.hasSinks ?? false,
-    alibiScale: architecture.positions === "alibi" ? (architecture.alibiScale ?? 1) : undefined,
-    temperature: architecture.temperature,
-    qkvClip: architecture.qkvClip,
     mlp: Object.freeze({
       isGated: architecture.isGated,
       activation,
@@ -250,11 +246,27 @@ function parseBlock(fields: HfFields, architecture: Architecture, sizes: Sizes) 
       oProj: bias(biases.oProj),
       mlp: bias(biases.mlp),
       output: bias(biases.output),
+      recurrent: architecture.hasRecurrentBias ?? false,
     }),
     hasEmbeddingNorm: architecture.weights.embeddingNorm !== undefined,
     residualScale: scales.residual ?? 1,
     logitScale: scales.logits ?? 1,
     logitSoftCap: optionalPositive(fields, "final_logit_softcapping"),
+  };
+}
+
+/** Attention and layers in its place, as far as the row alone says it. */
+function parseMixer(architecture: Architecture) {
+  const { headNorm, latent, recurrent, temperature, qkvClip, positions } = architecture;
+  return {
+    headNorm,
+    latent,
+    recurrent,
+    temperature,
+    qkvClip,
+    hasOutputGate: architecture.hasOutputGate ?? false,
+    hasSinks: architecture.hasSinks ?? false,
+    alibiScale: positions === "alibi" ? (architecture.alibiScale ?? 1) : undefined,
   };
 }
 

@@ -40,7 +40,10 @@ function parseRope(fields: HfFields, rope: HfFields | undefined, sizes: RopeSize
     throw holderOf("partial_rotary_factor").refusal("partial_rotary_factor", expected, share);
   }
   const scaling = rope === undefined ? ({ kind: "none" } as const) : parseScaling(fields, rope, numDims, sizes);
-  const sections = rope?.get("mrope_section") === undefined ? undefined : parseSections(rope, numDims / 2);
+  // Text has one position: how images divide the frequencies does not matter to it.
+  const isInterleaved = rope?.boolean("mrope_interleaved", false) === true;
+  const hasSections = rope?.get("mrope_section") !== undefined && !isInterleaved;
+  const sections = rope !== undefined && hasSections ? parseSections(rope, numDims / 2) : undefined;
   return Object.freeze({
     theta: stretched(sizes.theta ?? holderOf("rope_theta").positive("rope_theta", 10_000), rope, numDims),
     numDims,
@@ -59,7 +62,6 @@ function stretched(theta: number, rope: HfFields | undefined, numDims: number): 
 
 /** Sizes of the sections for time, row and column, in this order. */
 function parseSections(rope: HfFields, count: number): readonly [number, number, number] {
-  if (rope.boolean("mrope_interleaved", false)) throw rope.refusal("mrope_interleaved", "false", true);
   const [time = 0, row = 0, column = 0] = rope.positives("mrope_section", 3);
   if ([time, row, column].every(Number.isInteger) && time + row + column === count) {
     return Object.freeze([time, row, column]);

@@ -11,7 +11,7 @@ import { expectAt } from "../../core/expect-at.ts";
 import type { CpuGraph } from "../../device/cpu/cpu-graph.ts";
 import type { CpuTensor } from "../../device/cpu/cpu-tensor.ts";
 import type { DecoderConfig } from "../config/decoder-config.ts";
-import type { DecoderModel } from "./decoder-model.ts";
+import type { DecoderModel, LayerCache } from "./decoder-model.ts";
 
 /** Attention spans of each sequence's queries, for each window of a layer; recorded at the first use. */
 export class SpansByWindow {
@@ -32,7 +32,8 @@ export class SpansByWindow {
     this.#blockSize = blockSize;
     // Gathered rows are widened, and rows of a narrow cache that are read in place are not.
     this.#alibiScale = config.alibiScale;
-    this.#alwaysGathers = graph.isDeterministic && caches.some(({ keys }) => keys.type !== "f32");
+    this.#alwaysGathers =
+      graph.isDeterministic && caches.some((cache) => cache !== undefined && cache.keys.type !== "f32");
   }
 
   get(window: number | undefined): readonly RecordedSpan[] {
@@ -53,6 +54,22 @@ export interface TokenPlaces {
   readonly hasAxes: boolean;
   /** Factors of the queries, for models whose attention has a temperature: [numTokens, numHeads + numKvHeads]. */
   readonly temperatures?: CpuTensor | undefined;
+}
+
+/** The attention output times the sigmoid of the gates behind the values in `qkv`: [numTokens, numHeads * headDim]. */
+export function recordOutputGate(
+  graph: CpuGraph,
+  { numHeads, numKvHeads, headDim }: DecoderConfig,
+  attended: CpuTensor,
+  qkv: CpuTensor,
+): CpuTensor {
+  const { base } = graph.ggml;
+  const [numTokens = 0, rowWidth = 0] = qkv.shape;
+  const width = numHeads * headDim;
+  const offset = (numHeads + 2 * numKvHeads) * headDim * 4;
+  const gates = base.view2d(graph.claim(), qkv.handle, width, numTokens, rowWidth * 4, offset);
+  const shares = base.sigmoid(graph.claim(), base.cont(graph.claim(), gates));
+  return { ...attended, handle: base.mul(graph.claim(), attended.handle, shares) };
 }
 
 /** 1 for each key head, and for the queries what the position of the token says. */
@@ -80,9 +97,15 @@ export function recordStored(
   { queries, qkv, slots }: { readonly queries: CpuTensor; readonly qkv: CpuTensor; readonly slots: CpuTensor },
 ): void {
   const { numHeads, numKvHeads, headDim } = config;
-  const cache = expectAt(caches, index);
+  const cache = cacheOf(caches, index);
   recordStoreKv(graph, { cache: cache.keys, source: queries, slots, column: numHeads * headDim });
   recordStoreKv(graph, { cache: cache.values, source: qkv, slots, column: (numHeads + numKvHeads) * headDim });
+}
+
+export function cacheOf(caches: DecoderModel["caches"], index: number): LayerCache {
+  const cache = caches[index];
+  if (cache === undefined) throw new Error(`layer ${index} has no cache`);
+  return cache;
 }
 
 /** [numTokens, numHeads * headDim] */
@@ -93,7 +116,7 @@ export function recordLayerAttention(
   queries: CpuTensor,
   spans: SpansByWindow,
 ): CpuTensor {
-  const cache = expectAt(caches, index);
+  const cache = cacheOf(caches, index);
   return recordAttention(graph, {
     q: queries,
     keyCache: cache.keys,

@@ -8,6 +8,8 @@ import type { DecoderWeights } from "./weights.ts";
 export interface DecoderSequence extends AttentionSequence {
   /** Undefined: none. */
   readonly adapter?: number | undefined;
+  /** Row of its states, for models with recurrent layers. */
+  readonly state?: number | undefined;
 }
 
 /** A batch whose indices have all been checked. */
@@ -28,9 +30,19 @@ export interface DecoderModel {
   readonly weights: DecoderWeights;
   /** By which each rope multiplies what it has rotated. */
   readonly ropeMagnitudes: readonly number[];
-  readonly caches: readonly LayerCache[];
+  /** By layer; undefined for recurrent ones. */
+  readonly caches: readonly (LayerCache | undefined)[];
+  /** By layer; undefined for those that attend. */
+  readonly states: readonly (LayerState | undefined)[];
   /** By the numbers that sequences name. */
   readonly adapters: ReadonlyMap<number, AdapterWeights>;
+}
+
+/** States of all sequences in one layer. */
+export interface LayerState {
+  /** Inputs of the convolution before the next token. */
+  readonly conv: CpuTensor; // [numSlots, channels * (width - 1)]
+  readonly rest: CpuTensor | undefined; // [numSlots, numbers]
 }
 
 /** Keys and values of one layer. */

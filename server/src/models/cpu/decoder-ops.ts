@@ -1,5 +1,6 @@
 /** The operations of a decoder's pass on the CPU: each records nodes of a ggml graph. Fusions are recorded as their parts. */
 import { recordAdd } from "../../../kernels/add/add.ggml.ts";
+import type { EqualRun } from "../../../kernels/causal-conv/causal-conv.ggml.ts";
 import { recordClamp } from "../../../kernels/clamp/clamp.ggml.ts";
 import { recordGatherRows } from "../../../kernels/gather-rows/gather-rows.ggml.ts";
 import { recordLayerNorm } from "../../../kernels/layer-norm/layer-norm.ggml.ts";
@@ -17,6 +18,7 @@ import type { DecoderOps, NormedRows, NormStep } from "../decoder/decoder-ops.ts
 import type { ExpertWeights, Linear, Norm } from "../weights/weight-plan.ts";
 import {
   recordLayerAttention,
+  recordOutputGate,
   recordRotated,
   recordStored,
   recordTemperatures,
@@ -27,6 +29,7 @@ import type { DecoderBatch, DecoderModel } from "./decoder-model.ts";
 import { recordLatentOutput, recordLatentStored } from "./latent-attention.ts";
 import { StepAdapters } from "./lora.ts";
 import { recordActivation, recordExperts } from "./mlp.ts";
+import { recordRecurrent, recordRuns } from "./recurrent.ts";
 
 type Step = NormStep<CpuTensor, CpuTensor>;
 type Normed = NormedRows<CpuTensor>;
@@ -40,6 +43,10 @@ export class CpuDecoderOps implements DecoderOps<CpuTensor, CpuTensor> {
   readonly #slots: CpuTensor;
   readonly #spans: SpansByWindow;
   readonly #adapters: StepAdapters;
+  /** Sequences of equal length, for models with recurrent layers. */
+  readonly #runs: readonly EqualRun[];
+  /** Rows that hold the gates of the layer that attends next. */
+  #gates: CpuTensor | undefined;
   /** Rows of the batch that are kept; undefined: all. */
   #kept: Int32Array | undefined;
 
@@ -51,6 +58,7 @@ export class CpuDecoderOps implements DecoderOps<CpuTensor, CpuTensor> {
     this.#slots = graph.input("i32", [batch.tokenIds.length], batch.slots);
     this.#spans = new SpansByWindow(graph, batch, model);
     this.#adapters = new StepAdapters(graph, batch.sequences, model.adapters);
+    this.#runs = model.config.recurrent === undefined ? [] : recordRuns(graph, batch.sequences);
     this.logitRows = logitRowsOf(batch);
   }
 
@@ -91,6 +99,8 @@ export class CpuDecoderOps implements DecoderOps<CpuTensor, CpuTensor> {
   }
 
   rotateAndStore(layer: number, qkv: CpuTensor): CpuTensor {
+    if (this.#isRecurrent(layer)) return recordRecurrent(this.#graph, this.#model, layer, qkv, this.#runs);
+    this.#gates = qkv;
     if (this.#model.config.latent !== undefined)
       return recordLatentStored(this.#graph, this.#model, layer, { qkv, slots: this.#slots, places: this.#places });
     const { qkvClip: limit, headNorm } = this.#model.config;
@@ -103,9 +113,16 @@ export class CpuDecoderOps implements DecoderOps<CpuTensor, CpuTensor> {
   }
 
   attend(layer: number, queries: CpuTensor): CpuTensor {
+    if (this.#isRecurrent(layer)) return queries;
+    const { config } = this.#model;
     const attended = recordLayerAttention(this.#graph, this.#model, layer, queries, this.#spans);
-    if (this.#model.config.latent === undefined) return attended;
-    return recordLatentOutput(this.#graph, this.#model, layer, attended);
+    if (config.latent !== undefined) return recordLatentOutput(this.#graph, this.#model, layer, attended);
+    if (!config.hasOutputGate || this.#gates === undefined) return attended;
+    return recordOutputGate(this.#graph, config, attended, this.#gates);
+  }
+
+  #isRecurrent(layer: number): boolean {
+    return this.#model.config.layers[layer]?.isRecurrent === true;
   }
 
   /** Attention that nothing reads would leave inputs of the graph unused. */

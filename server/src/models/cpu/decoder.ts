@@ -8,6 +8,7 @@ import { walkDecoder } from "../decoder/walk-decoder.ts";
 import type { DecoderBatch, DecoderModel, DecoderSequence } from "./decoder-model.ts";
 import { CpuDecoderOps } from "./decoder-ops.ts";
 import { countAdapters, LORA_TENSORS_PER_ADAPTER, LORA_TENSORS_PER_LAYER } from "./lora.ts";
+import { equalRuns, RECURRENT_TENSORS_PER_RUN } from "./recurrent.ts";
 
 /** Graph tensors of a layer and of the model besides attention's and the experts' own, at most. */
 const TENSORS_PER_LAYER = 80;
@@ -15,15 +16,17 @@ const TENSORS_PER_EXPERT_LAYER = 64;
 const TENSORS_PER_MODEL = 32;
 
 /** Room that `recordDecoder` needs in its graph. */
-export function numDecoderTensors({ experts, layers }: DecoderConfig, sequences: readonly DecoderSequence[]): number {
+export function numDecoderTensors(config: DecoderConfig, sequences: readonly DecoderSequence[]): number {
+  const { experts, layers } = config;
   const numSequences = sequences.length;
   const numAdapters = countAdapters(sequences);
   const perMixture = experts === undefined ? 0 : TENSORS_PER_EXPERT_LAYER + MIX_TENSORS_PER_EXPERT * experts.numChosen;
   const perLayer =
     TENSORS_PER_LAYER + perMixture + numSequences * ATTENTION_TENSORS_PER_SPAN + numAdapters * LORA_TENSORS_PER_LAYER;
   const numWindows = new Set(layers.map(({ window }) => window)).size;
-  const perStep = 2 * numSequences * numWindows + LORA_TENSORS_PER_ADAPTER * numAdapters;
-  return TENSORS_PER_MODEL + perStep + layers.length * perLayer;
+  const runs = config.recurrent === undefined ? 0 : equalRuns(sequences).length;
+  const perStep = runs + 2 * numSequences * numWindows + LORA_TENSORS_PER_ADAPTER * numAdapters;
+  return TENSORS_PER_MODEL + perStep + layers.length * (perLayer + runs * RECURRENT_TENSORS_PER_RUN);
 }
 
 /** Records the pass; the logits [logitRows, vocab], or undefined when only the cache is to be filled. */

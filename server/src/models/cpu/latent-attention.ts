@@ -13,7 +13,7 @@ import type { CpuGraph } from "../../device/cpu/cpu-graph.ts";
 import type { CpuTensor } from "../../device/cpu/cpu-tensor.ts";
 import type { DecoderConfig, LatentAttention } from "../config/decoder-config.ts";
 import type { LatentWeights } from "../weights/weight-plan.ts";
-import type { TokenPlaces } from "./attention.ts";
+import { cacheOf, type TokenPlaces } from "./attention.ts";
 import type { DecoderModel } from "./decoder-model.ts";
 
 /** Stores the keys of `qkv`, rows of [queries | latent | key to rotate], and gives queries [numTokens, heads, headDim]. */
@@ -30,7 +30,7 @@ export function recordLatentStored(
   const width = latent.queryRank ?? config.numHeads * (latent.nopeDims + latent.ropeDims);
   const norm = { weight: weights.keyNorm, epsilon: latent.epsilon };
   const keys = recordLatentKeys(graph, shape, { x: qkv, first: width }, norm, rope);
-  recordStoreKv(graph, { cache: expectAt(caches, index).keys, source: keys, slots, column: 0 });
+  recordStoreKv(graph, { cache: cacheOf(caches, index).keys, source: keys, slots, column: 0 });
   const { queryNorm, queryUp } = weights;
   if (queryNorm === undefined || queryUp === undefined)
     return recordLatentQueries(graph, shape, { x: qkv, first: 0 }, weights.keyUp, rope);

@@ -25,6 +25,8 @@ export function missingOnCuda(config: DecoderConfig, names: WeightNames): readon
     [names.mlpNorm === undefined && residual === "sequential", "an MLP without a norm in front"],
     [config.norm.kind === "layer" && names.attentionPostNorm !== undefined, "layer norms behind a branch"],
     [config.latent !== undefined, "multi-head latent attention"],
+    [config.recurrent !== undefined, "recurrent layers"],
+    [config.hasOutputGate, "gated attention"],
     [config.hasSinks, "attention sinks"],
     [config.alibiScale !== undefined, "ALiBi"],
     [config.temperature !== undefined, "attention temperatures"],

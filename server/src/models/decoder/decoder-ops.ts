@@ -40,10 +40,10 @@ export interface DecoderOps<Tensor, Rows> {
   /** x . weight^T + bias, and the LoRA terms of rows with an adapter. `name` tells the linear layers of a layer apart. */
   linear(layer: number, name: LoraLinear, weights: Linear<Tensor>, x: Rows, reader: LinearReader): Rows;
 
-  /** Norms of heads, RoPE, keys and values to the cache. Gives what `attend()` reads. */
+  /** Norms of heads, RoPE, keys and values to the cache; in a recurrent layer all of it. Gives what `attend()` reads. */
   rotateAndStore(layer: number, qkv: Rows): Rows;
 
-  /** The attention output: [numRows, numHeads * headDim]. */
+  /** The attention output: [numRows, numHeads * headDim]; in a recurrent layer the rows that it gets. */
   attend(layer: number, queries: Rows): Rows;
 
   /** `rotateAndStore()` in the last layer of a step without logits, where nothing reads the queries. */

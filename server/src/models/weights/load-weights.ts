@@ -76,8 +76,9 @@ export async function openSource(
     const whole = await readTransposed(reader, stored, type);
     return async (element, count, room) => inRoom(sliceElements(whole, type, element, count), room);
   }
-  if (source.change === "add-one" && type !== "f32") {
-    throw new Error(`tensor "${source.name}": one is added to f32 only, not to ${type}`);
+  if ((source.change === "add-one" || source.change === "minus-exp") && type !== "f32") {
+    const what = source.change === "add-one" ? "one is added to" : "an exponential changes";
+    throw new Error(`tensor "${source.name}": ${what} f32 only, not to ${type}`);
   }
   const { rows } = source;
   if (source.change === "transpose-runs") {
@@ -89,6 +90,7 @@ export async function openSource(
   return async (element, count, room) => {
     const elements = inRoom(await reader.read(stored, element, count, type, room), room);
     if (source.change === "add-one") addOne(elements);
+    if (source.change === "minus-exp") minusExp(elements);
     return elements;
   };
 }
@@ -190,6 +192,12 @@ function isFloat(type: WeightType): type is FloatType {
 function addOne({ buffer, byteOffset, byteLength }: Uint8Array): void {
   const values = new Float32Array(buffer, byteOffset, byteLength / 4);
   for (let i = 0; i < values.length; i++) values[i] = (values[i] ?? 0) + 1;
+}
+
+/** Files of recurrent layers hold the logarithm of how fast a state decays. */
+function minusExp({ buffer, byteOffset, byteLength }: Uint8Array): void {
+  const values = new Float32Array(buffer, byteOffset, byteLength / 4);
+  for (let i = 0; i < values.length; i++) values[i] = -Math.exp(values[i] ?? 0);
 }
 
 /** @throws Error when it is missing */

@@ -1,4 +1,6 @@
 /** Lists the tensors of a model once, in the order in which devices place and fill them, and names what they became. Pure. */
+
+import type { WeightNames } from "../../formats/hf/weight-names.ts";
 import type { TensorSource } from "../../formats/tensors/tensor-source.ts";
 import type { ParsedDecoder } from "../config/parse-decoder-config.ts";
 import {
@@ -11,6 +13,7 @@ import {
   type Mlp,
   type ModelWeights,
   type Norm,
+  type RecurrentWeights,
   type WeightPlan,
 } from "./weight-plan.ts";
 
@@ -27,12 +30,26 @@ export function listWeights(
   copiesTiedOutput = false,
 ): WeightList {
   const prefix = findPrefix(names, (tensor) => tensors.has(tensor));
+  const own = namesOf(
+    names,
+    config.layers.findIndex(({ mlp }) => mlp === "experts"),
+    prefix,
+    tensors,
+  );
   const plans: WeightPlan[] = [];
   const collect = (plan: WeightPlan): WeightPlan => {
     plans.push(plan);
     return plan;
   };
-  return { plans, tree: describeWeights(config, names, prefix, collect, { outputRows, copiesTiedOutput }) };
+  return { plans, tree: describeWeights(config, own, prefix, collect, { outputRows, copiesTiedOutput }) };
+}
+
+/** With the names of stacked experts where the files have those. */
+function namesOf(names: WeightNames, layer: number, prefix: string, tensors: TensorSource["tensors"]): WeightNames {
+  const { stackedExperts: experts } = names;
+  if (experts === undefined || layer < 0) return names;
+  const at = prefix + names.layer.replace("#", String(layer));
+  return tensors.has(`${at}${experts.mlpOut}`) ? { ...names, experts } : names;
 }
 
 /** The tree with another thing in the place of each plan: `tensors` has one for each of the list's plans, in their order. */
@@ -58,13 +75,15 @@ function mapTree<A, B>(tree: ModelWeights<A>, map: (leaf: A) => B): ModelWeights
 }
 
 function mapLayer<A, B>(layer: LayerWeights<A>, map: (leaf: A) => B): LayerWeights<B> {
-  const { attentionNorm, qkv, headNorms, sinks, latent, oProj, attentionPostNorm, mlpNorm, mlp, mlpPostNorm } = layer;
+  const { attentionNorm, qkv, headNorms, sinks, latent, recurrent, oProj } = layer;
+  const { attentionPostNorm, mlpNorm, mlp, mlpPostNorm } = layer;
   return {
     attentionNorm: attentionNorm && mapPair(attentionNorm, map),
     qkv: mapPair(qkv, map),
     headNorms: mapMaybe(headNorms, map),
     sinks: mapMaybe(sinks, map),
     latent: latent && mapLatent(latent, map),
+    recurrent: recurrent && mapRecurrent(recurrent, map),
     oProj: mapPair(oProj, map),
     attentionPostNorm: attentionPostNorm && mapPair(attentionPostNorm, map),
     mlpNorm: mlpNorm && mapPair(mlpNorm, map),
@@ -83,6 +102,20 @@ function mapLatent<A, B>(
     keyNorm: map(keyNorm),
     keyUp: map(keyUp),
     valueUp: map(valueUp),
+  };
+}
+
+function mapRecurrent<A, B>(
+  { conv, convBias, timeBias, decay, skip, norm }: RecurrentWeights<A>,
+  map: (leaf: A) => B,
+): RecurrentWeights<B> {
+  return {
+    conv: map(conv),
+    convBias: mapMaybe(convBias, map),
+    timeBias: mapMaybe(timeBias, map),
+    decay: mapMaybe(decay, map),
+    skip: mapMaybe(skip, map),
+    norm: mapMaybe(norm, map),
   };
 }
 

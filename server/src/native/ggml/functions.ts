@@ -83,6 +83,49 @@ export interface GgmlBase {
     nb2: number,
     offset: number,
   ): Address;
+  view4d(
+    context: Address,
+    a: Address,
+    ne0: number,
+    ne1: number,
+    ne2: number,
+    ne3: number,
+    nb1: number,
+    nb2: number,
+    nb3: number,
+    offset: number,
+  ): Address;
+  reshape4d(context: Address, a: Address, ne0: number, ne1: number, ne2: number, ne3: number): Address;
+  /** `a` repeated until it has these sizes. */
+  repeat4d(context: Address, a: Address, ne0: number, ne1: number, ne2: number, ne3: number): Address;
+  /** A view with the first two dimensions exchanged. */
+  transpose(context: Address, a: Address): Address;
+  softplus(context: Address, a: Address): Address;
+  /** Causal convolution of each row of [inputs, channels, sequences] with a row of `kernels`; [channels, tokens, sequences]. */
+  ssmConv(context: Address, inputs: Address, kernels: Address): Address;
+  /** Mamba-2's scan: outputs of all tokens, and behind them the last `numSnapshots` states of the sequences `ids`. */
+  ssmScan(
+    context: Address,
+    states: Address,
+    x: Address,
+    dt: Address,
+    decay: Address,
+    b: Address,
+    c: Address,
+    ids: Address,
+    numSnapshots: number,
+  ): Address;
+  /** The gated delta rule: outputs of all tokens, and behind them the last `numSnapshots` states of each sequence. */
+  gatedDeltaNet(
+    context: Address,
+    q: Address,
+    k: Address,
+    v: Address,
+    logDecay: Address,
+    beta: Address,
+    states: Address,
+    numSnapshots: number,
+  ): Address;
   ropeExt(
     context: Address,
     a: Address,
@@ -263,6 +306,14 @@ export const BASE_SIGNATURES: SignatureTable<GgmlBase> = {
   reshape3d: ["ggml_reshape_3d", "void*", "void* void* int64_t int64_t int64_t"],
   view2d: ["ggml_view_2d", "void*", "void* void* int64_t int64_t size_t size_t"],
   view3d: ["ggml_view_3d", "void*", "void* void* int64_t int64_t int64_t size_t size_t size_t"],
+  view4d: ["ggml_view_4d", "void*", "void* void* int64_t int64_t int64_t int64_t size_t size_t size_t size_t"],
+  reshape4d: ["ggml_reshape_4d", "void*", "void* void* int64_t int64_t int64_t int64_t"],
+  repeat4d: ["ggml_repeat_4d", "void*", "void* void* int64_t int64_t int64_t int64_t"],
+  transpose: ["ggml_transpose", "void*", "void* void*"],
+  softplus: ["ggml_softplus", "void*", "void* void*"],
+  ssmConv: ["ggml_ssm_conv", "void*", "void* void* void*"],
+  ssmScan: ["ggml_ssm_scan", "void*", "void* void* void* void* void* void* void* void* int64_t"],
+  gatedDeltaNet: ["ggml_gated_delta_net", "void*", "void* void* void* void* void* void* void* int64_t"],
   ropeExt: ["ggml_rope_ext", "void*", "void* void* void* void* int int int float float float float float float"],
   ropeMulti: [
     "ggml_rope_multi",

@@ -9,11 +9,13 @@ import { GPTS } from "./gpt.ts";
 import { GPT_OSS } from "./gpt-oss.ts";
 import { GRANITES } from "./granite.ts";
 import { HUNYUAN } from "./hunyuan.ts";
+import { LFM2 } from "./lfm2.ts";
 import { LLAMA_LIKE } from "./llama-like.ts";
 import { MINIMAX_M2 } from "./minimax-m2.ts";
 import { MINISTRALS } from "./ministral.ts";
 import { NEMOTRONS } from "./nemotron.ts";
 import { OLMOS } from "./olmo.ts";
+import { QWEN_NEXTS } from "./qwen-next.ts";
 import { SMOLLM3 } from "./smollm3.ts";
 import { STABLELM } from "./stablelm.ts";
 
@@ -27,11 +29,13 @@ export const FAMILIES: readonly Architecture[] = [
   ...GPT_OSS,
   ...GRANITES,
   ...HUNYUAN,
+  ...LFM2,
   ...LLAMA_LIKE,
   ...MINIMAX_M2,
   ...MINISTRALS,
   ...NEMOTRONS,
   ...OLMOS,
+  ...QWEN_NEXTS,
   ...SMOLLM3,
   ...STABLELM,
 ];

@@ -1,15 +1,17 @@
 /**
  * Granite 3 and 4: Llama with factors of embeddings, scores, branches and logits; experts with one that all tokens take.
- * Granite 4 has attention layers only, or is refused: Mamba layers are not computed here. Source: transformers,
+ * Granite 4 has Mamba-2 in most layers. Source: transformers,
  * modeling_granite.py, modeling_granitemoe.py, modeling_granitemoeshared.py and modeling_granitemoehybrid.py.
  */
 import type { HfFields } from "../../../formats/hf/config-fields.ts";
-import { type ExpertNames, LLAMA_NAMES } from "../../../formats/hf/weight-names.ts";
+import { type ExpertNames, LLAMA_NAMES, type WeightNames } from "../../../formats/hf/weight-names.ts";
 import type { Architecture, Scales } from "../architecture.ts";
 import { LLAMA, NO_BIAS } from "../base-rows.ts";
+import { listedRecurrent } from "./recurrent-layers.ts";
 
 const ATTENTION_BIAS = { ...NO_BIAS, qkv: { field: "attention_bias" }, oProj: { field: "attention_bias" } };
 const MAX_SIZE = 1 << 24;
+const SIZE = { min: 1, max: MAX_SIZE } as const;
 
 const GRANITE: Architecture = {
   ...LLAMA,
@@ -43,9 +45,32 @@ const MOE_SHARED: Architecture = {
   variant: (fields) => ({ scales: scalesOf(fields), sharedExpertsSize: sharedSize(fields) }),
 };
 
+const HYBRID_NAMES: WeightNames = {
+  ...MOE_SHARED.weights,
+  recurrent: {
+    in: ["mamba.in_proj"],
+    out: "mamba.out_proj",
+    conv: "mamba.conv1d",
+    timeBias: "mamba.dt_bias",
+    decay: "mamba.A_log",
+    skip: "mamba.D",
+    norm: "mamba.norm",
+  },
+};
+
 const HYBRID: Architecture = {
   ...MOE_SHARED,
   className: "GraniteMoeHybridForCausalLM",
+  weights: HYBRID_NAMES,
+  defaults: {
+    ...MOE.defaults,
+    mamba_n_heads: 128,
+    mamba_n_groups: 1,
+    mamba_d_state: 256,
+    mamba_d_head: "auto",
+    mamba_d_conv: 4,
+    mamba_expand: 2,
+  },
   noEffect: ["mamba_*", "normalization_function", "attention_head_dim"],
   variant: hybridVariant,
 };
@@ -67,23 +92,44 @@ function sharedSize(fields: HfFields): number {
 
 /** Without experts, the MLP that all tokens take is all. */
 function hybridVariant(fields: HfFields): Partial<Architecture> {
-  expectAttentionOnly(fields);
   const positions = fields.get("position_embedding_type") === "rope" ? "rope" : "none";
   const shared: Partial<Architecture> = {
+    ...mambaVariant(fields),
     scales: scalesOf(fields),
     positions,
     window: { kind: "none" },
   };
   if (fields.int("num_local_experts", { min: 0, max: 4096, default: 8 }) > 0)
     return { ...shared, sharedExpertsSize: sharedSize(fields) };
-  const { experts: _, ...names } = LLAMA_NAMES;
+  const { experts: _, ...names } = HYBRID_NAMES;
   return { ...shared, weights: { ...names, ...SHARED_MLP }, intermediateField: "shared_intermediate_size" };
 }
 
-function expectAttentionOnly(fields: HfFields): void {
+/** Layers that attend are listed; the others are Mamba-2. */
+function mambaVariant(fields: HfFields): Partial<Architecture> {
   const name = fields.get("layer_types") === undefined ? "layers_block_type" : "layer_types";
-  const kinds = fields.get(name);
-  const isAttention = (kind: unknown): boolean => kind === "attention" || kind === "full_attention";
-  if (Array.isArray(kinds) && kinds.every(isAttention)) return;
-  throw fields.refusal(name, "attention in every layer: Mamba layers are not computed here", kinds);
+  const isRecurrent = listedRecurrent(fields, name, ["linear_attention", "mamba"]) ?? (() => true);
+  const count = fields.int("num_hidden_layers", { min: 1, max: 4096 });
+  if (!Array.from({ length: count }, (_, layer) => isRecurrent(layer)).includes(true)) return {};
+  const limits = fields.get("time_step_limit");
+  if (Array.isArray(limits) && !(limits[0] === 0 && !(Number(limits[1]) < Number.POSITIVE_INFINITY)))
+    throw fields.refusal("time_step_limit", "no limit", limits);
+  const numHeads = fields.int("mamba_n_heads", SIZE);
+  const width = fields.int("mamba_expand", SIZE) * fields.int("hidden_size", SIZE);
+  const headDim = fields.get("mamba_d_head") === "auto" ? width / numHeads : fields.int("mamba_d_head", SIZE);
+  if (numHeads * headDim !== width)
+    throw fields.refusal("mamba_n_heads", `heads of ${width} elements in all`, numHeads);
+  return {
+    isRecurrent,
+    hasRecurrentBias: fields.boolean("mamba_proj_bias", false),
+    recurrent: {
+      kind: "mamba-2",
+      numHeads,
+      headDim,
+      stateSize: fields.int("mamba_d_state", SIZE),
+      numGroups: fields.int("mamba_n_groups", SIZE),
+      convWidth: fields.int("mamba_d_conv", { min: 2, max: 64 }),
+      hasConvBias: fields.boolean("mamba_conv_bias", true),
+    },
+  };
 }

@@ -1,0 +1,109 @@
+/**
+ * Device tensors of a decoder as a tree, and for each of them which tensors of the files make it up. Types only: which
+ * tensors there are is weight-plan.ts's.
+ */
+import type { CpuShape } from "../../device/cpu/cpu-tensor.ts";
+
+/**
+ * Kind of a tensor, which decides its type: some stay exact, and a vocabulary tolerates fewer bits less well than a
+ * matrix.
+ */
+export type WeightKind = "exact" | "matrix" | "vocabulary";
+
+/** One device tensor and the file tensors whose elements follow each other in it. */
+export interface WeightPlan {
+  readonly kind: WeightKind;
+  /** Only multiplied with: its rows are never looked up, nor are its elements. */
+  readonly isGemmOperand: boolean;
+  readonly shape: CpuShape;
+  readonly sources: readonly WeightSource[];
+}
+
+export interface WeightSource {
+  readonly name: string;
+  /** As the file has it. */
+  readonly shape: readonly number[];
+  /** Conversion of the elements while they are loaded. */
+  readonly change: "none" | "transpose" | "add-one" | "unit-rows" | "transpose-runs" | "minus-exp";
+  /** Runs of rows that are taken, in this order; absent: all. Elements of a vector are rows. */
+  readonly rows?: readonly RowRun[] | undefined;
+}
+
+export interface RowRun {
+  readonly first: number;
+  readonly count: number;
+}
+
+export interface Linear<T> {
+  readonly weight: T; // [outputs, inputs]
+  readonly bias: T | undefined; // [outputs]
+}
+
+export interface Norm<T> {
+  readonly weight: T; // [hidden]
+  readonly bias: T | undefined; // [hidden]
+}
+
+export interface Mlp<T> {
+  /** [2 * intermediate, hidden] gate rows, then up rows; [intermediate, hidden] without a gate. */
+  readonly in: Linear<T>;
+  readonly out: Linear<T>; // [hidden, intermediate]
+}
+
+export interface ExpertWeights<T> {
+  readonly router: T; // [experts, hidden]
+  readonly routerBias: T | undefined; // [experts]
+  readonly correction: T | undefined; // [experts]
+  readonly in: T; // [experts, 2 * intermediate, hidden]
+  readonly inBias: T | undefined; // [experts, 2 * intermediate]
+  readonly out: T; // [experts, hidden, intermediate]
+  readonly outBias: T | undefined; // [experts, hidden]
+  readonly shared: { readonly mlp: Mlp<T>; readonly gate: T | undefined } | undefined; // gate: [1, hidden]
+}
+
+/** Matrices of latent attention. */
+export interface LatentWeights<T> {
+  readonly queryNorm: T | undefined; // [queryRank]
+  readonly queryUp: T | undefined; // [heads * (nopeDims + ropeDims), queryRank]
+  readonly keyNorm: T; // [keyRank]
+  readonly keyUp: T; // [heads, keyRank, nopeDims]
+  readonly valueUp: T; // [heads, valueDims, keyRank]
+}
+
+/** Tensors of a layer with a state, beside its projections. */
+export interface RecurrentWeights<T> {
+  readonly conv: T; // [channels, width]
+  readonly convBias: T | undefined; // [channels]
+  readonly timeBias: T | undefined; // [heads]
+  /** Minus the exponential of what the files hold. */
+  readonly decay: T | undefined; // [heads]
+  readonly skip: T | undefined; // [heads]
+  /** For each head in Gated DeltaNet, for the row in Mamba-2. */
+  readonly norm: T | undefined; // [headDim] or [outputs]
+}
+
+export interface LayerWeights<T> {
+  readonly attentionNorm: Norm<T> | undefined;
+  /** [(heads + 2 * kvHeads) * headDim, hidden], and behind them the rows of output gates; of a recurrent layer all inputs. */
+  readonly qkv: Linear<T>;
+  /** A row per query head, then per key head. */
+  readonly headNorms: T | undefined; // [heads + kvHeads, headDim]
+  readonly sinks: T | undefined; // [heads]
+  readonly latent: LatentWeights<T> | undefined;
+  readonly recurrent: RecurrentWeights<T> | undefined;
+  readonly oProj: Linear<T>; // [hidden, heads * headDim]
+  readonly attentionPostNorm: Norm<T> | undefined;
+  readonly mlpNorm: Norm<T> | undefined;
+  readonly mlp: Mlp<T> | ExpertWeights<T>;
+  readonly mlpPostNorm: Norm<T> | undefined;
+}
+
+export interface ModelWeights<T> {
+  readonly embedding: T; // [vocab, hidden]
+  readonly embeddingNorm: Norm<T> | undefined;
+  readonly positions: T | undefined; // [maxPositions, hidden]
+  readonly layers: readonly LayerWeights<T>[];
+  readonly norm: Norm<T>;
+  /** Its weight is the embedding itself when the two are tied. */
+  readonly output: Linear<T>; // [vocab, hidden]
+}
