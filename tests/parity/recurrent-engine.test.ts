@@ -65,7 +65,14 @@ for (const name of NAMES) {
     const { prompt } = recorded(name);
     const engine = await openEngine(t, name, 96, {});
     const promptTokens = Int32Array.from(prompt);
-    const request = { ...NEUTRAL_REQUEST, promptTokens, maxTokens: 6, beamWidth: 4, numReturnBeams: 4, endIds: new Int32Array() };
+    const request = {
+      ...NEUTRAL_REQUEST,
+      promptTokens,
+      maxTokens: 6,
+      beamWidth: 4,
+      numReturnBeams: 4,
+      endIds: new Int32Array(),
+    };
     const { last } = await lastOf(engine.generate(request));
     const runner = await createDecoderRunner({ ...SHAPE, modelDir: MODELS + name, numBlocks: 32 });
     t.after(() => runner.close());

@@ -50,3 +50,12 @@ test("planAttention() gathers blocks side by side when it always does", () => {
   const { keys } = planAttention(sequence, 4, { window: 3, alwaysGathers: true });
   assert.deepEqual(keys, { kind: "gather", slots: Int32Array.of(15, 16, 17) });
 });
+
+test("planAttention() masks nothing of a text whose tokens see both sides, and keys beyond a window on both", () => {
+  const sequence = { queryStart: 0, queryLength: 4, contextLength: 4, blockTable: Int32Array.of(0) };
+  assert.equal(planAttention(sequence, 4, { isCausal: false }).mask, undefined);
+  const { mask, numKeys } = planAttention(sequence, 4, { isCausal: false, window: 2 });
+  assert.equal(numKeys, 4);
+  const seen = [...(mask ?? [])].map((value) => (value === 0 ? 1 : 0));
+  assert.deepEqual(seen, [1, 1, 0, 0, 1, 1, 1, 0, 0, 1, 1, 1, 0, 0, 1, 1]);
+});

@@ -38,22 +38,25 @@ export interface AttentionOptions {
   readonly alwaysGathers?: boolean | undefined;
   /** Masks hold minus this times the distance of each key (ALiBi). */
   readonly distanceScale?: number | undefined;
+  /** False: a query sees keys behind it too, and a window reaches to both sides. Absent: it does not. */
+  readonly isCausal?: boolean | undefined;
 }
 
 export function planAttention(
   sequence: AttentionSequence,
   blockSize: number,
-  { window, alwaysGathers = false, distanceScale }: AttentionOptions = {},
+  { window, alwaysGathers = false, distanceScale, isCausal = true }: AttentionOptions = {},
 ): AttentionSpan {
   const { queryStart, queryLength, contextLength } = sequence;
   const past = contextLength - queryLength;
-  const firstKey = window === undefined ? 0 : Math.max(0, past - window + 1);
+  const firstKey = window === undefined || !isCausal ? 0 : Math.max(0, past - window + 1);
   const numKeys = contextLength - firstKey;
   const keys: AttentionKeys = alwaysGathers
     ? { kind: "gather", slots: slotsOf(sequence.blockTable, firstKey, contextLength, blockSize) }
     : planKeys(sequence, firstKey, blockSize);
   const span = { queryStart, queryLength, numKeys, keys };
   if (queryLength === 1 && distanceScale === undefined) return span;
+  if (!isCausal) return window === undefined ? span : { ...span, mask: bandMask(queryLength, numKeys, window) };
   const mask = causalMask(queryLength, numKeys, window);
   if (distanceScale !== undefined) addDistances(mask, queryLength, numKeys, distanceScale);
   return { ...span, mask };
@@ -93,6 +96,17 @@ function addDistances(mask: Uint16Array, queryLength: number, numKeys: number, s
       if (mask[at] === 0) mask[at] = byDistance[past + i - key] ?? 0;
     }
   }
+}
+
+/** Query i stands at key numKeys - queryLength + i and sees those that are nearer than the window. */
+function bandMask(queryLength: number, numKeys: number, window: number): Uint16Array {
+  const mask = new Uint16Array(queryLength * numKeys).fill(MINUS_INFINITY_F16);
+  const past = numKeys - queryLength;
+  for (let i = 0; i < queryLength; i++) {
+    const row = i * numKeys;
+    mask.fill(0, row + Math.max(0, past + i + 1 - window), row + Math.min(numKeys, past + i + window));
+  }
+  return mask;
 }
 
 /** Query i stands at key numKeys - queryLength + i and sees the keys up to itself, as far back as the window. */

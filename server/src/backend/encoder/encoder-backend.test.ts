@@ -74,12 +74,54 @@ test("pairs of texts get the scores of a rerank head, and vectors the length 1 b
   assert.ok(Math.abs(Math.hypot(...row) - 1) < 1e-5);
 });
 
+const FOLDERS = fileURLToPath(new URL("../../../../tests/parity/text-encoders", import.meta.url));
+
+interface RecordedFolder {
+  readonly texts: readonly string[];
+  readonly vectors: readonly (readonly number[])[];
+  readonly pairs?: readonly (readonly [string, string])[];
+  readonly scores?: readonly (readonly number[])[];
+}
+
+function recordedFolder(name: string): RecordedFolder {
+  return JSON.parse(readFileSync(`${FOLDERS}/${name}/expected.json`, "utf8")) as RecordedFolder;
+}
+
+test("a Hugging Face folder gives the vectors of sentence-transformers, with its pooling and its length of 1", async () => {
+  const folder = recordedFolder("embedding-gemma");
+  const config = configOf({ model_path: "embedding-gemma" }, ["text"], 16);
+  await using encoder = await loadInstance(createEncoderBackend(), config, FOLDERS);
+  const { shape, values } = numbersOf((await encoder.run([textTensor("text", folder.texts)])).get("embedding"));
+  assert.deepEqual(shape, [folder.texts.length, 16]);
+  assert.ok(largestDifference(values, folder.vectors.flat()) < BOUND);
+});
+
+test("Hugging Face folders with a head give classes of texts and scores of pairs, as they are", async () => {
+  const classes = recordedFolder("bert-classes");
+  const config = configOf({ model_path: "bert-classes" }, ["text"], 3);
+  await using classifier = await loadInstance(createEncoderBackend(), config, FOLDERS);
+  const rows = numbersOf((await classifier.run([textTensor("text", classes.texts)])).get("embedding"));
+  assert.ok(largestDifference(rows.values, classes.vectors.flat()) < BOUND);
+  const { pairs = [], scores: expected = [] } = recordedFolder("xlm-roberta-rerank");
+  const pairConfig = configOf({ model_path: "xlm-roberta-rerank" }, ["text", "text_pair"], 1);
+  await using reranker = await loadInstance(createEncoderBackend(), pairConfig, FOLDERS);
+  const inputs = ["text", "text_pair"].map((name, side) =>
+    textTensor(
+      name,
+      pairs.map((pair) => pair[side] ?? ""),
+    ),
+  );
+  const scored = numbersOf((await reranker.run(inputs)).get("embedding"));
+  assert.equal(scored.values.length, 4);
+  assert.ok(largestDifference(scored.values, expected.flat()) < BOUND);
+});
+
 test("configurations and files that make no sense are refused when the model is loaded", async () => {
   const refusals: readonly (readonly [string, RegExp])[] = [
-    [configOf({ pooling: "sum" }), /parameter 'pooling' is 'sum', expected none, mean, cls, last, rank/],
+    [configOf({ pooling: "sum" }), /parameter 'pooling' is 'sum', expected none, mean, cls, last, max, rank/],
     [configOf({}, ["text"], 31), /output 'embedding' has rows of 31 numbers, and the model gives 32/],
     [configOf({ model_path: "." }), /expected one GGUF model, got bert\.gguf, /],
-    [configOf({ model_path: "expected.json" }), /expected a GGUF file in .*expected\.json/],
+    [configOf({ model_path: "expected.json" }), /expected a GGUF file or a config.json in .*expected\.json/],
     [configOf({}, ["a", "b", "c"]), /expects one input of TYPE_STRING, or two for pairs/],
   ];
   for (const [config, message] of refusals) {

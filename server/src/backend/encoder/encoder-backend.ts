@@ -1,9 +1,10 @@
 /**
- * The backend `encoder`: vectors, rerank scores and classes of texts by a GGUF model that libllama computes, in a process of
- * its own. Inputs are a text and, for scores of pairs, a second one; the output is one row of FP32 for each text. Parameters
+ * The backend `encoder`: vectors, rerank scores and classes of texts, in a process of its own. GGUF files are computed by
+ * libllama, Hugging Face folders by our engine. Inputs are a text and, for scores of pairs, a second one; the output is one row of FP32 for each text. Parameters
  * `model_path`, `pooling`, `normalize`, `max_tokens` and `num_threads`.
  */
-import { extname, resolve } from "node:path";
+import { existsSync } from "node:fs";
+import { extname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { bytesElements } from "../../core/bytes-tensor.ts";
 import type { ModelConfig } from "../../core/model-config.ts";
@@ -20,11 +21,12 @@ interface EncoderSettings {
   readonly output: string;
   /** Numbers of a row, as the configuration says; -1: any. */
   readonly width: number;
-  readonly isNormalized: boolean;
+  /** Undefined: vectors are, and scores are not. */
+  readonly isNormalized: boolean | undefined;
   readonly data: Omit<EncoderData, "path">;
 }
 
-const POOLINGS = ["none", "mean", "cls", "last", "rank"] as const;
+const POOLINGS = ["none", "mean", "cls", "last", "max", "rank"] as const;
 
 export function createEncoderBackend(): Backend {
   return { name: "encoder", load, close: () => Promise.resolve() };
@@ -55,29 +57,34 @@ async function startInstance(
 ): Promise<ModelInstance> {
   try {
     await worker.start();
-    const { width, description } = (await worker.call("facts")) as EncoderFacts;
+    const { width, description, engine, isClassifier } = (await worker.call("facts")) as EncoderFacts;
     if (settings.width !== -1 && settings.width !== width) {
       const text = `output '${settings.output}' has rows of ${settings.width} numbers, and the model gives ${width}`;
       throw invalidArgument(`model '${config.name}': ${text}`);
     }
-    log.info("encoder", `${name}: engine llama.cpp on the CPU serves ${description}, rows of ${width} numbers`);
-    return new EncoderInstance(name, settings, worker);
+    log.info("encoder", `${name}: engine ${engine} on the CPU serves ${description}, rows of ${width} numbers`);
+    const { isNormalized = settings.pair === undefined && !isClassifier } = settings;
+    return new EncoderInstance(name, { ...settings, isNormalized }, worker);
   } catch (error) {
     await worker.close();
     throw error;
   }
 }
 
-/** The parameter `model_path`, a file or a folder with one GGUF model; else the version's folder. */
+/**
+ * The parameter `model_path`, a file, a folder with one GGUF model or a Hugging Face folder; else the version's folder. A
+ * folder with config.json is a Hugging Face folder.
+ */
 async function modelPath({ config, modelFolder, versionFolder }: ModelSource): Promise<string> {
   const given = parameter(config, "model_path");
   const folder = given === undefined ? versionFolder : resolve(modelFolder, given);
+  if (existsSync(join(folder, "config.json"))) return folder;
   const found = await findGguf(folder).catch((cause: unknown) => {
     throw invalidArgument(`model '${config.name}': ${cause instanceof Error ? cause.message : String(cause)}`);
   });
   if (found?.endsWith(".gguf") === true) return found;
   throw invalidArgument(
-    `model '${config.name}': expected a GGUF file in ${folder}; the parameter 'model_path' names one`,
+    `model '${config.name}': expected a GGUF file or a config.json in ${folder}; the parameter 'model_path' names one`,
   );
 }
 
@@ -103,15 +110,17 @@ function readSettings(config: ModelConfig): EncoderSettings {
   const found = POOLINGS.find((each) => each === pooling);
   if (pooling !== undefined && found === undefined)
     refuse(`parameter 'pooling' is '${pooling}', expected ${POOLINGS.join(", ")}`);
-  const normalize = parameter(config, "normalize") ?? (pair === undefined && found !== "rank" ? "true" : "false");
-  if (!["true", "false"].includes(normalize)) refuse(`parameter 'normalize' is '${normalize}', expected true or false`);
+  const normalize = parameter(config, "normalize");
+  if (normalize !== undefined && !["true", "false"].includes(normalize))
+    refuse(`parameter 'normalize' is '${normalize}', expected true or false`);
   const count = (key: string): number => {
     const value = Number(parameter(config, key) ?? 0);
     return Number.isSafeInteger(value) && value >= 0 ? value : refuse(`parameter '${key}' is no number of at least 0`);
   };
   const data = { pooling: found, maxTokens: count("max_tokens"), numThreads: count("num_threads") };
   const width = output.dims.at(-1) ?? -1;
-  return { text: text.name, pair: pair?.name, output: output.name, width, isNormalized: normalize === "true", data };
+  const isNormalized = normalize === undefined ? undefined : normalize === "true";
+  return { text: text.name, pair: pair?.name, output: output.name, width, isNormalized, data };
 }
 
 class EncoderInstance implements ModelInstance {

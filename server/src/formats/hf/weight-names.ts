@@ -13,12 +13,18 @@ export interface WeightNames {
   readonly positions?: string;
   /** Rows in front of that of the first position (OPT has two for padding). */
   readonly positionsOffset?: number;
+  /** Table of what tells the texts of a pair apart. */
+  readonly segments?: string;
   readonly norm: string;
   readonly output: string;
   /** Each row of the output has length 1 (Baichuan 2). */
   readonly hasUnitOutputRows?: boolean;
   /** "#" stands for the layer number. */
   readonly layer: string;
+  /** Norms that replace the rows (BERT): that of the embeddings, and in each layer the one at its end. */
+  readonly postNorms?: readonly [embeddings: string, layer: string];
+  /** The first layer has no norm in front of attention (ModernBERT). */
+  readonly hasBareFirstLayer?: boolean;
   /** Absent where attention reads the residual stream as it is. */
   readonly attentionNorm?: string;
   /** Three modules, or one whose rows are queries, keys and values. */

@@ -54,7 +54,7 @@ function parseTemplate(section: Record<string, unknown>): PostProcessor {
   return { before, after };
 }
 
-function idsOf(table: unknown, name: unknown): readonly number[] {
+export function idsOf(table: unknown, name: unknown): readonly number[] {
   const entry = isObject(table) && typeof name === "string" && Object.hasOwn(table, name) ? table[name] : undefined;
   const ids = isObject(entry) ? entry.ids : undefined;
   if (!Array.isArray(ids))
@@ -63,6 +63,6 @@ function idsOf(table: unknown, name: unknown): readonly number[] {
 }
 
 /** `[text, id]`. */
-function idOfPair(value: unknown, name: string): readonly number[] {
+export function idOfPair(value: unknown, name: string): readonly number[] {
   return Array.isArray(value) ? [expectTokenId(value[1], `post_processor.${name}`)] : [];
 }

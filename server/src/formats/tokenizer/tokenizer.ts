@@ -9,6 +9,7 @@ import { IdList } from "./byte-level-bpe.ts";
 import { tryCreateCharacterEncoder } from "./character-bpe.ts";
 import { type Detokenizer, IncrementalDetokenizer, WholeDetokenizer } from "./detokenizer.ts";
 import { type Pieces, tryParsePieces } from "./detokenizer-pieces.ts";
+import { type PairItem, parsePairTemplate } from "./pair-template.ts";
 import { type PostProcessor, parsePostProcessor } from "./post-processor.ts";
 import type { EncodeSteps } from "./section-encoder.ts";
 import { chatTemplateOf, expectRecord, parseAddedTokens, parseVocabulary, tokenText } from "./tokenizer-json.ts";
@@ -39,6 +40,7 @@ interface TokenizerParts {
   readonly ids: ReadonlyMap<string, number>;
   readonly specialIds: ReadonlySet<number>;
   readonly frame: PostProcessor;
+  readonly pairTemplate: readonly PairItem[];
   readonly encoder: EncodeSteps;
   readonly library: LibraryTokenizer;
   readonly pieces: Pieces | undefined;
@@ -65,6 +67,7 @@ export function createTokenizer(files: TokenizerFiles): Tokenizer {
     ids,
     specialIds: new Set(addedTokens.filter(({ isSpecial }) => isSpecial).map(({ id }) => id)),
     frame: parsePostProcessor(json.post_processor),
+    pairTemplate: parsePairTemplate(json.post_processor),
     encoder:
       tryCreateByteLevelEncoder(json, vocabulary, addedTokens) ??
       tryCreateCharacterEncoder(json, vocabulary, addedTokens) ??
@@ -113,6 +116,19 @@ export class Tokenizer {
       const step = steps.next();
       if (step.done === true) return step.value;
     }
+  }
+
+  /** Two texts with the tokenizer's special tokens around and between them, and for each token the segment it is in. */
+  encodePair(first: string, second: string): { readonly ids: Int32Array; readonly segments: Int32Array } {
+    const texts = [first, second].map((text) => this.encode(text, { addSpecialTokens: false }));
+    const parts = this.#parts.pairTemplate.map(({ ids, segment }) => {
+      const tokens = typeof ids === "number" ? [...(texts[ids] ?? [])] : ids;
+      return { tokens, segments: tokens.map(() => segment) };
+    });
+    return {
+      ids: Int32Array.from(parts.flatMap(({ tokens }) => tokens)),
+      segments: Int32Array.from(parts.flatMap(({ segments }) => segments)),
+    };
   }
 
   /** `encode` in steps of a few milliseconds; the return value at the end is the result. */

@@ -7,6 +7,7 @@ import type { WeightNames } from "../../formats/hf/weight-names.ts";
 import type {
   Activation,
   AttentionTemperature,
+  DecoderConfig,
   ExpertRouting,
   HeadNorm,
   LatentAttention,
@@ -20,8 +21,8 @@ export type WindowRule =
   | { readonly kind: "none" }
   /** All, when a window is set. */
   | { readonly kind: "all" }
-  /** All but every nth; the field may say another n. */
-  | { readonly kind: "all-but-every"; readonly n: number; readonly field?: string }
+  /** All but every nth, counted from `offset` layers later; the field may say another n. */
+  | { readonly kind: "all-but-every"; readonly n: number; readonly field?: string; readonly offset?: number }
   /** The layers from a given one on, when a field switches it on. */
   | { readonly kind: "from-layer"; readonly isOnField: string; readonly field: string };
 
@@ -55,10 +56,16 @@ export interface Architecture {
   readonly defaults?: Readonly<Record<string, unknown>>;
   /** Values of fields, if set, without which the model is another one than we compute. */
   readonly requires?: Readonly<Record<string, unknown>>;
+  /** Differences of files that have a field which newer ones do not. */
+  readonly older?: { readonly field: string; readonly row: Partial<Architecture> };
   readonly norm: "rms" | "rms-plus-one" | "layer" | "layer-plus-one";
   /** Absent: layer norms have a bias. */
   readonly hasNormBias?: boolean;
-  readonly residual: "sequential" | "parallel";
+  readonly residual: DecoderConfig["residual"];
+  /** Absent: a token sees those before it. */
+  readonly isCausal?: boolean;
+  /** Positions of the file that no token has are counted in its number of positions. */
+  readonly hasUnusedPositions?: boolean;
   readonly isGated: boolean;
   /** Fields that say the width of the MLP and the number of positions, where they are not the usual ones. */
   readonly intermediateField?: string;

@@ -5,6 +5,7 @@
 import { weightNamesOf } from "../../formats/hf/weight-names.ts";
 import type { Architecture } from "./architecture.ts";
 import { HEAD_NORM, LLAMA, NO_BIAS, type Row } from "./base-rows.ts";
+import { ENCODER_FAMILIES } from "./families/encoders.ts";
 import { FAMILIES } from "./families/families.ts";
 
 const MISTRAL: Row = { ...LLAMA, className: "MistralForCausalLM", biases: NO_BIAS };
@@ -216,4 +217,15 @@ const OF_TABLES: readonly Architecture[] = [
 /** By `className`. */
 export const ARCHITECTURES: ReadonlyMap<string, Architecture> = new Map(
   [...OF_TABLES, ...FAMILIES].map((row) => [row.className, row]),
+);
+
+/** Decoders whose files were saved without an output table, for embeddings. */
+const WITHOUT_OUTPUT = ["Llama", "Mistral", "Qwen2", "Qwen3"].flatMap((family) => {
+  const row = ARCHITECTURES.get(`${family}ForCausalLM`);
+  return row === undefined ? [] : [{ ...row, className: `${family}Model` }];
+});
+
+/** Classes that give vectors alone, by `className`. */
+export const ENCODERS: ReadonlyMap<string, Architecture> = new Map(
+  [...ENCODER_FAMILIES, ...WITHOUT_OUTPUT].map((row) => [row.className, row]),
 );

@@ -170,8 +170,15 @@ export interface DecoderConfig {
     readonly weightOffset: 0 | 1;
     readonly hasBias: boolean;
   };
-  /** Inputs of attention and MLP: the same rows, or the MLP reads the rows with attention added. */
-  readonly residual: "sequential" | "parallel";
+  /**
+   * Inputs of attention and MLP: the same rows, or the MLP reads the rows with attention added. "post-norm": each norm
+   * replaces the rows themselves, as in BERT.
+   */
+  readonly residual: "sequential" | "parallel" | "post-norm";
+  /** A token sees those before it; false: all of its text, and both sides of a window (encoders). */
+  readonly isCausal: boolean;
+  /** Rows of the table that tells the texts of a pair apart; 0: there is none. */
+  readonly numSegments: number;
   readonly headNorm: HeadNorm | undefined;
   readonly latent: LatentAttention | undefined;
   /** Present if layers are recurrent. */

@@ -60,7 +60,7 @@ function ruleOf(fields: HfFields, rule: SomeRule): (layer: number) => boolean {
   }
   if (fields.get("sliding_window") === undefined) return () => false;
   if (rule.kind === "all") return () => true;
-  const { field, n } = rule;
+  const { field, n, offset = 0 } = rule;
   const period = field === undefined ? n : fields.int(field, { min: 1, max: MAX_PERIOD, default: n });
-  return (layer) => (layer + 1) % period !== 0;
+  return (layer) => (layer + 1 + period - offset) % period !== 0;
 }

@@ -108,6 +108,8 @@ test("parseDecoderConfig() reads Llama 3.1", () => {
     residual: "sequential",
     headNorm: undefined,
     latent: undefined,
+    isCausal: true,
+    numSegments: 0,
     recurrent: undefined,
     hasOutputGate: false,
     hasSinks: false,

@@ -3,7 +3,7 @@ import type { HfConfigFiles } from "../../formats/hf/config.ts";
 import { HfFields } from "../../formats/hf/config-fields.ts";
 import type { WeightNames } from "../../formats/hf/weight-names.ts";
 import type { Architecture, BiasRule } from "./architecture.ts";
-import { ARCHITECTURES } from "./architectures.ts";
+import { ARCHITECTURES, ENCODERS } from "./architectures.ts";
 import type { Activation, DecoderConfig, DecoderLayer, Experts, Rope } from "./decoder-config.ts";
 import { layerWindows } from "./layer-windows.ts";
 import { parseRopes } from "./parse-rope.ts";
@@ -44,17 +44,28 @@ export function parseDecoderConfig(files: HfConfigFiles): ParsedDecoder {
   return parseFields(files).parsed;
 }
 
+/** As `parseDecoderConfig()`, of encoders too: decoders that were trained for embeddings are among both. */
+export function parseEncoderConfig(files: HfConfigFiles): ParsedDecoder {
+  const { config, weights } = parseFields(files, new Map([...ARCHITECTURES, ...ENCODERS])).parsed;
+  // There is no output table to load, or it is not used.
+  const biases = Object.freeze({ ...config.biases, output: false });
+  return { config: Object.freeze({ ...config, biases, tieWordEmbeddings: true }), weights };
+}
+
 /** Fields of the file that decide how the model computes. @throws Error as `parseDecoderConfig()` does */
 export function honouredFields(files: HfConfigFiles): readonly string[] {
   return parseFields(files).fields.read();
 }
 
-function parseFields({ config, generation, at, isConverted = false }: HfConfigFiles): {
+function parseFields(
+  { config, generation, at, isConverted = false }: HfConfigFiles,
+  table: ReadonlyMap<string, Architecture> = ARCHITECTURES,
+): {
   readonly parsed: ParsedDecoder;
   readonly fields: HfFields;
 } {
   const root = new HfFields(config, at.config);
-  const row = findArchitecture(root);
+  const row = findArchitecture(root, table);
   const fields = sectionOf(root, config, at.config, row);
   const architecture = { ...row, ...row.variant?.(fields) };
   refuseUnsupported(root, fields, architecture);
@@ -82,12 +93,13 @@ function parseFields({ config, generation, at, isConverted = false }: HfConfigFi
   return { parsed: { config: Object.freeze(described), weights: architecture.weights }, fields };
 }
 
-function findArchitecture(root: HfFields): Architecture {
+function findArchitecture(root: HfFields, table: ReadonlyMap<string, Architecture>): Architecture {
   const names = root.get("architectures");
   const [name] = Array.isArray(names) ? (names as unknown[]) : [];
-  const found = ARCHITECTURES.get(String(name));
-  if (found === undefined) throw root.refusal("architectures", `one of ${[...ARCHITECTURES.keys()].join(", ")}`, names);
-  return found;
+  const found = table.get(String(name));
+  if (found === undefined) throw root.refusal("architectures", `one of ${[...table.keys()].join(", ")}`, names);
+  const { older } = found;
+  return older === undefined || root.get(older.field) === undefined ? found : { ...found, ...older.row };
 }
 
 function sectionOf(root: HfFields, config: unknown, at: string, architecture: Architecture): HfFields {
@@ -127,6 +139,7 @@ function parseSizes(fields: HfFields, architecture: Architecture) {
   const hiddenSize = fields.int("hidden_size", SIZE);
   const numHeads = fields.int("num_attention_heads", SIZE);
   const { numKvHeads, headDim } = parseHeads(fields, architecture, hiddenSize, numHeads);
+  const unused = architecture.hasUnusedPositions === true ? (architecture.weights.positionsOffset ?? 0) : 0;
   const ratio = intermediateRatio === undefined ? {} : { default: intermediateRatio * hiddenSize };
   return {
     vocabSize: fields.int("vocab_size", SIZE),
@@ -136,7 +149,7 @@ function parseSizes(fields: HfFields, architecture: Architecture) {
     numHeads,
     numKvHeads,
     headDim,
-    maxPositions: fields.int(maxPositionsField, SIZE),
+    maxPositions: fields.int(maxPositionsField, SIZE) - unused,
   };
 }
 
@@ -162,7 +175,10 @@ function parseLayers(
   architecture: Architecture,
   sizes: Sizes,
 ): Pick<DecoderConfig, "layers" | "ropes" | "experts"> {
-  const windows = layerWindows(fields, architecture.window, sizes.numLayers);
+  const { isCausal = true } = architecture;
+  const given = layerWindows(fields, architecture.window, sizes.numLayers);
+  // Fields of encoders say both sides of a token together.
+  const windows = given.map((window) => (window === undefined || isCausal ? window : Math.floor(window / 2) + 1));
   const experts = architecture.weights.experts === undefined ? undefined : parseExperts(fields, architecture);
   const { numDenseLayers = 0, withoutRope = () => false, isRecurrent = () => false } = architecture;
   const isRotary = architecture.positions === "rope";
@@ -232,6 +248,8 @@ function parseBlock(fields: HfFields, architecture: Architecture, sizes: Sizes) 
       hasBias: architecture.hasNormBias ?? norm.startsWith("layer"),
     }),
     residual: architecture.residual,
+    isCausal: architecture.isCausal ?? true,
+    numSegments: architecture.weights.segments === undefined ? 0 : fields.int("type_vocab_size", SIZE),
     ...parseMixer(architecture),
     attentionScale: scales.attention ?? 1 / Math.sqrt(scalar),
     attentionSoftCap: optionalPositive(fields, "attn_logit_softcapping"),

@@ -20,6 +20,7 @@ export class SpansByWindow {
   readonly #blockSize: number;
   readonly #alwaysGathers: boolean;
   readonly #alibiScale: number | undefined;
+  readonly #isCausal: boolean;
   readonly #spans = new Map<number | undefined, readonly RecordedSpan[]>();
 
   constructor(
@@ -32,6 +33,7 @@ export class SpansByWindow {
     this.#blockSize = blockSize;
     // Gathered rows are widened, and rows of a narrow cache that are read in place are not.
     this.#alibiScale = config.alibiScale;
+    this.#isCausal = config.isCausal;
     this.#alwaysGathers =
       graph.isDeterministic && caches.some((cache) => cache !== undefined && cache.keys.type !== "f32");
   }
@@ -39,7 +41,12 @@ export class SpansByWindow {
   get(window: number | undefined): readonly RecordedSpan[] {
     const known = this.#spans.get(window);
     if (known !== undefined) return known;
-    const options = { window, alwaysGathers: this.#alwaysGathers, distanceScale: this.#alibiScale };
+    const options = {
+      window,
+      alwaysGathers: this.#alwaysGathers,
+      distanceScale: this.#alibiScale,
+      isCausal: this.#isCausal,
+    };
     const plans = this.#sequences.map((sequence) => planAttention(sequence, this.#blockSize, options));
     const recorded = recordSpans(this.#graph, plans);
     this.#spans.set(window, recorded);

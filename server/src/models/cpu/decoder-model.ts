@@ -21,6 +21,8 @@ export interface DecoderBatch {
   readonly slots: Int32Array; // [numTokens]
   readonly sequences: readonly DecoderSequence[];
   readonly logitRows: Int32Array;
+  /** [numTokens] rows of the table of segments; absent: the first. */
+  readonly segments?: Int32Array | undefined;
   readonly embeddings?: { readonly rows: Int32Array; readonly values: Float32Array };
   readonly blockSize: number;
 }

@@ -81,16 +81,25 @@ export class CpuDecoderOps implements DecoderOps<CpuTensor, CpuTensor> {
       const { positions } = this.#places;
       x = recordAdd(graph, { a: x, b: recordGatherRows(graph, { table: weights.positions, ids: positions }) });
     }
+    if (weights.segments !== undefined) {
+      const segments = this.#batch.segments ?? new Int32Array(tokenIds.length);
+      const rows = graph.input("i32", [segments.length], segments);
+      x = recordAdd(graph, { a: x, b: recordGatherRows(graph, { table: weights.segments, ids: rows }) });
+    }
     return this.#norm(weights.embeddingNorm, x);
   }
 
   addNorm(residual: CpuTensor, { norm, branch, postNorm }: Step): Normed {
-    if (branch === undefined) return { residual, normed: this.#norm(norm, residual) };
+    if (branch === undefined) return this.#replaced(residual, this.#norm(norm, residual));
     const a = this.#norm(postNorm, branch);
     const { residualScale: factor } = this.#model.config;
     const scaled = factor === 1 ? a : recordScale(this.#graph, { x: a, factor });
     const sum = recordAdd(this.#graph, { a: scaled, b: residual });
-    return { residual: sum, normed: this.#norm(norm, sum) };
+    return this.#replaced(sum, this.#norm(norm, sum));
+  }
+
+  #replaced(residual: CpuTensor, normed: CpuTensor): Normed {
+    return { residual: this.#model.config.residual === "post-norm" ? normed : residual, normed };
   }
 
   linear(layer: number, name: LoraLinear, weights: Linear<CpuTensor>, x: CpuTensor): CpuTensor {

@@ -29,6 +29,14 @@ export function numDecoderTensors(config: DecoderConfig, sequences: readonly Dec
   return TENSORS_PER_MODEL + perStep + layers.length * (perLayer + runs * RECURRENT_TENSORS_PER_RUN);
 }
 
+/** Records the pass of an encoder; the normalized rows [logitRows, hidden], of which there are some. */
+export function recordHidden(graph: CpuGraph, model: DecoderModel, batch: DecoderBatch): CpuTensor {
+  const normed = walkDecoder(new CpuDecoderOps(graph, model, batch), model);
+  if (normed === undefined) throw new Error("an encoder of no rows");
+  graph.output(normed);
+  return normed;
+}
+
 /** Records the pass; the logits [logitRows, vocab], or undefined when only the cache is to be filled. */
 export function recordDecoder(graph: CpuGraph, model: DecoderModel, batch: DecoderBatch): CpuTensor | undefined {
   const ops = new CpuDecoderOps(graph, model, batch);

@@ -25,6 +25,7 @@ export function missingOnCuda(config: DecoderConfig, names: WeightNames): readon
     [names.mlpNorm === undefined && residual === "sequential", "an MLP without a norm in front"],
     [config.norm.kind === "layer" && names.attentionPostNorm !== undefined, "layer norms behind a branch"],
     [config.latent !== undefined, "multi-head latent attention"],
+    [!config.isCausal || residual === "post-norm", "attention to both sides"],
     [config.recurrent !== undefined, "recurrent layers"],
     [config.hasOutputGate, "gated attention"],
     [config.hasSinks, "attention sinks"],

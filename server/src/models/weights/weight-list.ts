@@ -63,11 +63,12 @@ export function nameTensors<T>({ plans, tree }: WeightList, tensors: readonly T[
 }
 
 function mapTree<A, B>(tree: ModelWeights<A>, map: (leaf: A) => B): ModelWeights<B> {
-  const { embedding, embeddingNorm, positions, layers, norm, output } = tree;
+  const { embedding, embeddingNorm, positions, segments, layers, norm, output } = tree;
   return {
     embedding: map(embedding),
     embeddingNorm: embeddingNorm && mapPair(embeddingNorm, map),
     positions: positions && map(positions),
+    segments: segments && map(segments),
     layers: layers.map((layer) => mapLayer(layer, map)),
     norm: mapPair(norm, map),
     output: mapPair(output, map),

@@ -50,13 +50,31 @@ export function describeWeights<T>(
     embedding,
     embeddingNorm: names.embeddingNorm === undefined ? undefined : plans.norm(`${prefix}${names.embeddingNorm}`),
     positions: names.positions === undefined ? undefined : plans.positions(`${prefix}${names.positions}`, maxPositions),
-    layers: config.layers.map((_, i) => describeLayer(plans, i, prefix + names.layer.replace("#", String(i)))),
-    norm: plans.norm(`${prefix}${names.norm}`),
+    segments: names.segments === undefined ? undefined : plans.table(`${prefix}${names.segments}`, config.numSegments),
+    layers: config.layers.map((_, i) => describeLayer(plans, i, layerPrefix(names, prefix, i), prefix)),
+    norm: plans.norm(postNormBefore(names, prefix, config.numLayers) ?? `${prefix}${names.norm}`),
     output: {
       weight: describeOutput(),
       bias: config.biases.output ? plans.vector(output.map((name) => [`${name}.bias`, outputRows])) : undefined,
     },
   };
+}
+
+function layerPrefix(names: WeightNames, prefix: string, index: number): string {
+  return prefix + names.layer.replace("#", String(index));
+}
+
+/** The norm in front of a layer, where it is that of the embeddings or of the layer before; else undefined. */
+function postNormBefore(names: WeightNames, prefix: string, index: number): string | undefined {
+  if (names.postNorms === undefined) return undefined;
+  const [embeddings, layer] = names.postNorms;
+  return index === 0 ? `${prefix}${embeddings}` : `${layerPrefix(names, prefix, index - 1)}${layer}`;
+}
+
+function frontNorm(names: WeightNames, prefix: string, index: number): string | undefined {
+  if (names.hasBareFirstLayer === true && index === 0) return undefined;
+  const own = names.attentionNorm === undefined ? undefined : layerPrefix(names, prefix, index) + names.attentionNorm;
+  return postNormBefore(names, prefix, index) ?? own;
 }
 
 /** The first prefix of an architecture under which `has` finds the embedding; the first of all when none does. */
@@ -65,12 +83,11 @@ export function findPrefix(names: WeightNames, has: (tensor: string) => boolean)
   return found ?? names.prefixes[0] ?? "";
 }
 
-function describeLayer<T>(plans: ModulePlans<T>, index: number, at: string): LayerWeights<T> {
+function describeLayer<T>(plans: ModulePlans<T>, index: number, at: string, prefix: string): LayerWeights<T> {
   const { config, names } = plans;
   const { hiddenSize, numHeads, numKvHeads, headDim, biases } = config;
   const within = (name: string): string => at + name;
-  const norm = (name: string | undefined): Norm<T> | undefined =>
-    name === undefined ? undefined : plans.norm(at + name);
+  const front = frontNorm(names, prefix, index);
   const [queryWidth, kvWidth] = [numHeads * headDim, numKvHeads * headDim];
   const { latent } = config;
   const qkvRows = latent === undefined ? split(names.qkv, [queryWidth, kvWidth, kvWidth]) : latentRows(config, latent);
@@ -80,7 +97,7 @@ function describeLayer<T>(plans: ModulePlans<T>, index: number, at: string): Lay
   const { headNorms, sinks } = names;
   const [fused = ""] = names.qkv;
   return {
-    attentionNorm: norm(names.attentionNorm),
+    attentionNorm: front === undefined ? undefined : plans.norm(front),
     qkv: config.hasOutputGate
       ? plans.gatedQkv(names.qkv.map(within), biases.qkv)
       : names.hasGroupedQkv === true

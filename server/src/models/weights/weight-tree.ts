@@ -102,6 +102,7 @@ export interface ModelWeights<T> {
   readonly embedding: T; // [vocab, hidden]
   readonly embeddingNorm: Norm<T> | undefined;
   readonly positions: T | undefined; // [maxPositions, hidden]
+  readonly segments: T | undefined; // [segments, hidden]
   readonly layers: readonly LayerWeights<T>[];
   readonly norm: Norm<T>;
   /** Its weight is the embedding itself when the two are tied. */
