@@ -207,7 +207,31 @@ NEXT_MOE = dict(num_experts=6, num_experts_per_tok=3, moe_intermediate_size=16, 
 LINEAR = "linear_attention"
 MAMBA = dict(mamba_n_heads=8, mamba_d_head=8, mamba_d_state=8, mamba_n_groups=1)
 CONV = dict(block_multiple_of=8, conv_L_cache=3)
+LLAMA4 = dict(intermediate_size_mlp=48, num_local_experts=4, head_dim=8, attention_chunk_size=8, floor_scale=6,
+              attn_scale=0.3)
+VISION = dict(vision_config=dict(depth=1, hidden_size=8, num_heads=1, intermediate_size=8, out_hidden_size=32, patch_size=2,
+                                 temporal_patch_size=1, num_position_embeddings=16, deepstack_visual_indexes=[]))
+MROPE = rope(mrope_section=[2, 1, 1], mrope_interleaved=True)
 SPECS.update({
+    "qwen3-vl": ("Qwen3VLForConditionalGeneration", dict(VISION, text_config=dict(BASE, head_dim=8, **MROPE))),
+    "qwen3-vl-2": ("Qwen3VLForConditionalGeneration", dict(VISION, tie_word_embeddings=True, text_config=dict(
+        BASE, head_dim=12, attention_bias=True, tie_word_embeddings=True,
+        **rope(mrope_section=[2, 2, 2], mrope_interleaved=True, rope_theta=5e6)))),
+    "qwen3-vl-moe": ("Qwen3VLMoeForConditionalGeneration", dict(VISION, text_config=dict(
+        BASE, head_dim=8, num_experts=6, num_experts_per_tok=3, moe_intermediate_size=16, **MROPE))),
+    "llama-4": ("Llama4ForCausalLM", dict(BASE, **LLAMA4, num_hidden_layers=4, num_experts_per_tok=1,
+                                          interleave_moe_layer_step=1, **rope(**LLAMA3))),
+    "llama-4-2": ("Llama4ForCausalLM", dict(BASE, **{**LLAMA4, "head_dim": 12, "attention_chunk_size": 5},
+                                            num_hidden_layers=3, num_experts_per_tok=2, interleave_moe_layer_step=2,
+                                            use_qk_norm=False, no_rope_layers=[1, 0, 1], attn_temperature_tuning=False,
+                                            attention_bias=True, tie_word_embeddings=True, **rope(rope_theta=5e5))),
+    "phi-3.5-moe": ("PhimoeForCausalLM", dict(BASE, num_local_experts=5, num_experts_per_tok=2, attention_bias=True,
+                                              lm_head_bias=True, router_jitter_noise=0.1, **rope())),
+    "phi-3.5-moe-2": ("PhimoeForCausalLM", dict(BASE, num_local_experts=4, num_experts_per_tok=2, sliding_window=8,
+                                                router_jitter_noise=0.4, rope_parameters=dict(
+                                                    rope_type="longrope", rope_theta=1e4, short_mscale=1.2, long_mscale=1.4,
+                                                    original_max_position_embeddings=64,
+                                                    short_factor=[1.0, 1.1, 1.3, 1.6], long_factor=[1.0, 1.5, 2.5, 4.0]))),
     "granite-4-mamba": ("GraniteMoeHybridForCausalLM", dict(BASE, **MOE, **MAMBA, shared_intermediate_size=24,
                                                             layer_types=[LINEAR, LINEAR, "full_attention"],
                                                             num_hidden_layers=3, attention_multiplier=0.3,

@@ -59,3 +59,19 @@ test("planAttention() masks nothing of a text whose tokens see both sides, and k
   const seen = [...(mask ?? [])].map((value) => (value === 0 ? 1 : 0));
   assert.deepEqual(seen, [1, 1, 0, 0, 1, 1, 1, 0, 0, 1, 1, 1, 0, 0, 1, 1]);
 });
+
+test("planAttention() begins at the chunk of the first query, and masks the keys before the chunk of each", () => {
+  const sequence = { queryStart: 0, queryLength: 4, contextLength: 6, blockTable: Int32Array.of(0, 1) };
+  const { mask, numKeys } = planAttention(sequence, 4, { window: 4, isChunk: true });
+  assert.equal(numKeys, 6);
+  const seen = [...(mask ?? [])].map((value) => (value === 0 ? 1 : 0));
+  const rows = [
+    [1, 1, 1, 0, 0, 0],
+    [1, 1, 1, 1, 0, 0],
+    [0, 0, 0, 0, 1, 0],
+    [0, 0, 0, 0, 1, 1],
+  ];
+  assert.deepEqual(seen, rows.flat());
+  const decoding = planAttention({ ...sequence, queryLength: 1 }, 4, { window: 4, isChunk: true });
+  assert.deepEqual([decoding.numKeys, decoding.keys], [2, { kind: "range", firstSlot: 4 }]);
+});

@@ -40,16 +40,18 @@ export interface AttentionOptions {
   readonly distanceScale?: number | undefined;
   /** False: a query sees keys behind it too, and a window reaches to both sides. Absent: it does not. */
   readonly isCausal?: boolean | undefined;
+  /** The window is a chunk: a query sees the keys from the start of its own on. */
+  readonly isChunk?: boolean | undefined;
 }
 
 export function planAttention(
   sequence: AttentionSequence,
   blockSize: number,
-  { window, alwaysGathers = false, distanceScale, isCausal = true }: AttentionOptions = {},
+  { window, alwaysGathers = false, distanceScale, isCausal = true, isChunk = false }: AttentionOptions = {},
 ): AttentionSpan {
   const { queryStart, queryLength, contextLength } = sequence;
   const past = contextLength - queryLength;
-  const firstKey = window === undefined || !isCausal ? 0 : Math.max(0, past - window + 1);
+  const firstKey = window === undefined || !isCausal ? 0 : firstKeyOf(past, window, isChunk);
   const numKeys = contextLength - firstKey;
   const keys: AttentionKeys = alwaysGathers
     ? { kind: "gather", slots: slotsOf(sequence.blockTable, firstKey, contextLength, blockSize) }
@@ -57,7 +59,9 @@ export function planAttention(
   const span = { queryStart, queryLength, numKeys, keys };
   if (queryLength === 1 && distanceScale === undefined) return span;
   if (!isCausal) return window === undefined ? span : { ...span, mask: bandMask(queryLength, numKeys, window) };
-  const mask = causalMask(queryLength, numKeys, window);
+  const mask = causalMask(queryLength, numKeys, (i) =>
+    window === undefined ? 0 : firstKeyOf(past + i, window, isChunk) - firstKey,
+  );
   if (distanceScale !== undefined) addDistances(mask, queryLength, numKeys, distanceScale);
   return { ...span, mask };
 }
@@ -109,14 +113,19 @@ function bandMask(queryLength: number, numKeys: number, window: number): Uint16A
   return mask;
 }
 
-/** Query i stands at key numKeys - queryLength + i and sees the keys up to itself, as far back as the window. */
-function causalMask(queryLength: number, numKeys: number, window: number | undefined): Uint16Array {
+/** The first position that a query sees. */
+function firstKeyOf(position: number, window: number, isChunk: boolean): number {
+  return isChunk ? position - (position % window) : Math.max(0, position - window + 1);
+}
+
+/** Query i stands at key numKeys - queryLength + i and sees the keys from `firstOf(i)` up to itself. */
+function causalMask(queryLength: number, numKeys: number, firstOf: (query: number) => number): Uint16Array {
   const mask = new Uint16Array(queryLength * numKeys);
   const past = numKeys - queryLength;
   for (let i = 0; i < queryLength; i++) {
     const row = i * numKeys;
     mask.fill(MINUS_INFINITY_F16, row + past + i + 1, row + numKeys);
-    if (window !== undefined) mask.fill(MINUS_INFINITY_F16, row, row + Math.max(0, past + i + 1 - window));
+    mask.fill(MINUS_INFINITY_F16, row, row + firstOf(i));
   }
   return mask;
 }

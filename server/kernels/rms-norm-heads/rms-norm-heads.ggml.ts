@@ -8,24 +8,31 @@ import { type CpuTensor, expectTensor } from "../../src/device/cpu/cpu-tensor.ts
 
 export interface RmsNormHeadsArgs {
   readonly x: CpuTensor; // [numTokens, rowWidth], rowWidth >= numHeads * headDim
-  readonly weight: CpuTensor; // [numHeads, headDim]
+  readonly weight: CpuTensor | HeadShape; // [numHeads, headDim]
   readonly epsilon: number;
   /** "layer" subtracts the mean too. Absent: "rms". */
   readonly kind?: "rms" | "layer" | undefined;
 }
 
+/** Heads that have no weights. */
+export interface HeadShape {
+  readonly numHeads: number;
+  readonly headDim: number;
+}
+
 /** [numTokens, numHeads * headDim] */
 export function recordRmsNormHeads(graph: CpuGraph, { x, weight, epsilon, kind }: RmsNormHeadsArgs): CpuTensor {
   expectTensor("rmsNormHeads x", x, ["f32"], [-1, -1]);
-  expectTensor("rmsNormHeads weight", weight, ["f32"], [-1, -1]);
+  const hasWeights = "handle" in weight;
+  if (hasWeights) expectTensor("rmsNormHeads weight", weight, ["f32"], [-1, -1]);
   const [numTokens = 0, rowWidth = 0] = x.shape;
-  const [numHeads = 0, headDim = 0] = weight.shape;
+  const [numHeads = 0, headDim = 0] = hasWeights ? weight.shape : [weight.numHeads, weight.headDim];
   if (numHeads * headDim > rowWidth)
     throw new Error(`rmsNormHeads: ${numHeads} heads of ${headDim} exceed rows of ${rowWidth}`);
   const { base } = graph.ggml;
   const heads = base.view3d(graph.claim(), x.handle, headDim, numHeads, numTokens, headDim * 4, rowWidth * 4, 0);
   const normed =
     kind === "layer" ? base.norm(graph.claim(), heads, epsilon) : base.rmsNorm(graph.claim(), heads, epsilon);
-  const handle = base.mul(graph.claim(), normed, weight.handle);
+  const handle = hasWeights ? base.mul(graph.claim(), normed, weight.handle) : normed;
   return { handle, type: "f32", shape: [numTokens, numHeads * headDim] };
 }

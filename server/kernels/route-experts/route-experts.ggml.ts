@@ -6,6 +6,7 @@
 import type { CpuGraph } from "../../src/device/cpu/cpu-graph.ts";
 import { type CpuTensor, expectTensor } from "../../src/device/cpu/cpu-tensor.ts";
 import type { Address } from "../../src/native/ffi.ts";
+import { recordSparseMixer } from "./sparse-mixer.ggml.ts";
 
 export interface RouteExpertsArgs {
   readonly logits: CpuTensor; // [numTokens, numExperts]
@@ -19,7 +20,9 @@ export interface RouteExpertsArgs {
 }
 
 export interface Routing {
-  readonly scores: "softmax" | "sigmoid";
+  readonly scores: "softmax" | "sigmoid" | "sparse-mixer";
+  /** How far an expert may be from the best, as a part of it; for "sparse-mixer". */
+  readonly tolerance?: number | undefined;
   readonly groups?: RoutingGroups | undefined;
   /** Multiplies the weights. */
   readonly scale: number;
@@ -45,6 +48,7 @@ export function recordRouteExperts(graph: CpuGraph, args: RouteExpertsArgs): Exp
   if (!Number.isInteger(numChosen) || numChosen < 1 || numChosen > numExperts)
     throw new Error(`routeExperts: expected 1 to ${numExperts} chosen experts, got ${numChosen}`);
   const { base } = graph.ggml;
+  if (routing?.scores === "sparse-mixer") return recordMixed(graph, args, routing.tolerance ?? 0);
   const scores =
     routing?.scores === "sigmoid"
       ? base.sigmoid(graph.claim(), logits.handle)
@@ -60,6 +64,16 @@ export function recordRouteExperts(graph: CpuGraph, args: RouteExpertsArgs): Exp
   const shares = isRenormalized ? recordShares(graph, weights) : weights;
   const { scale = 1 } = routing ?? {};
   const handle = scale === 1 ? shares : base.scale(graph.claim(), shares, scale);
+  return { ids: { handle: ids, type: "i32", shape }, weights: { handle, type: "f32", shape } };
+}
+
+function recordMixed(graph: CpuGraph, { logits, numChosen }: RouteExpertsArgs, tolerance: number): ExpertRoute {
+  const [numTokens = 0] = logits.shape;
+  if (numChosen !== 2) throw new Error(`routeExperts: expected 2 experts of a sparse mixer, got ${numChosen}`);
+  graph.claim();
+  const ids = graph.ggml.base.argsortTopK(graph.claim(), logits.handle, numChosen);
+  const shape = [numTokens, numChosen];
+  const handle = recordSparseMixer(graph, logits, ids, tolerance);
   return { ids: { handle: ids, type: "i32", shape }, weights: { handle, type: "f32", shape } };
 }
 

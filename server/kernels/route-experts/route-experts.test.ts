@@ -61,3 +61,37 @@ test("recordRouteExperts() refuses to choose more experts than there are", async
   });
   await assert.rejects(run, /expected 1 to 4 chosen experts, got 5/);
 });
+
+/** Weights of the two best, in double precision. Source: transformers, modeling_phimoe.py, `sparsemixer()`. */
+function mixed(logits: readonly number[], tolerance: number): readonly number[] {
+  const order = [...logits.keys()].sort((a, b) => (logits[b] ?? 0) - (logits[a] ?? 0)).slice(0, 2);
+  return order.map((id, place) => {
+    const best = logits[id] ?? 0;
+    const near = [...logits.entries()].filter(([other, value]) => {
+      const isTaken = place === 1 && other === order[0];
+      return !isTaken && (best - value) / Math.max(Math.abs(value), best) <= 2 * tolerance;
+    });
+    return Math.exp(best) / near.reduce((sum, [, value]) => sum + Math.exp(value), 0);
+  });
+}
+
+for (const tolerance of [0.01, 0.2]) {
+  test(`recordRouteExperts() mixes the experts near the two best, within ${tolerance}`, async () => {
+    const [numTokens, numExperts] = [9, 6];
+    const logits = randomFloats(numTokens * numExperts, 8).map((value) => value + 1.5);
+    const routing = { scores: "sparse-mixer" as const, scale: 1, tolerance };
+    const actual = await runOp((graph) => {
+      const given = graph.input("f32", [numTokens, numExperts], logits);
+      return recordRouteExperts(graph, { logits: given, numChosen: 2, isRenormalized: false, routing }).weights;
+    });
+    const rows = Array.from({ length: numTokens }, (_, i) => [
+      ...logits.subarray(i * numExperts, (i + 1) * numExperts),
+    ]);
+    assert.ok(
+      maxDifference(
+        actual,
+        rows.flatMap((row) => mixed(row, tolerance)),
+      ) < 1e-6,
+    );
+  });
+}

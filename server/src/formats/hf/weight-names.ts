@@ -93,6 +93,8 @@ export interface ExpertNames {
   readonly hasBias?: boolean;
   /** Names are those of tensors, without ".weight". */
   readonly hasBareTensors?: boolean;
+  /** Matrices of all experts in one tensor are [inputs, outputs] each. */
+  readonly isTransposed?: boolean;
   /** "#" stands for the expert number; without it, one module has the matrices of all experts behind each other. */
   readonly mlpIn: readonly string[];
   readonly mlpOut: string;
@@ -200,6 +202,22 @@ const WEIGHT_NAMES: ReadonlyMap<string, WeightNames> = new Map<string, WeightNam
   ["LlavaNextForConditionalGeneration", LLAVA],
   ["Qwen2VLForConditionalGeneration", QWEN2_VL],
   ["Qwen2_5_VLForConditionalGeneration", QWEN2_VL],
+  ["Qwen3VLForConditionalGeneration", { ...QWEN2_VL, headNorms: HEAD_NORMS }],
+  [
+    "Qwen3VLMoeForConditionalGeneration",
+    {
+      ...QWEN2_VL,
+      headNorms: HEAD_NORMS,
+      experts: QWEN_EXPERTS,
+      // The matrices of all experts are in one tensor.
+      stackedExperts: {
+        ...QWEN_EXPERTS,
+        mlpIn: ["mlp.experts.gate_up_proj"],
+        mlpOut: "mlp.experts.down_proj",
+        hasBareTensors: true,
+      },
+    },
+  ],
   ["PhiForCausalLM", PHI],
   ["Phi3ForCausalLM", { ...LLAMA_NAMES, qkv: ["self_attn.qkv_proj"], mlpIn: ["mlp.gate_up_proj"] }],
   ["Starcoder2ForCausalLM", { ...LLAMA_NAMES, mlpIn: ["mlp.c_fc"], mlpOut: "mlp.c_proj" }],

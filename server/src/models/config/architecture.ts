@@ -19,6 +19,8 @@ import type {
 export type WindowRule =
   /** None, whatever config.json says. */
   | { readonly kind: "none" }
+  /** The layers that the row says, of whatever kinds config.json lists. */
+  | { readonly kind: "layers"; readonly has: (layer: number) => boolean }
   /** All, when a window is set. */
   | { readonly kind: "all" }
   /** All but every nth, counted from `offset` layers later; the field may say another n. */
@@ -64,6 +66,7 @@ export interface Architecture {
   readonly residual: DecoderConfig["residual"];
   /** Absent: a token sees those before it. */
   readonly isCausal?: boolean;
+  readonly hasChunks?: boolean;
   /** Positions of the file that no token has are counted in its number of positions. */
   readonly hasUnusedPositions?: boolean;
   readonly isGated: boolean;
@@ -103,6 +106,8 @@ export interface Architecture {
   readonly routing?: ExpertRouting;
   /** Width of the shared experts together, where the field is another than Qwen2-MoE's. */
   readonly sharedExpertsSize?: number;
+  /** Layers with experts, where the row says it. */
+  readonly isExpertLayer?: (layer: number) => boolean;
   /** Layers in front that have no experts. */
   readonly numDenseLayers?: number;
   /** Fields that change nothing that is computed here; others than these, and those that are read, are refused. */

@@ -132,6 +132,15 @@ const QWEN2_VL: Row = {
 };
 const QWEN25_VL: Row = { ...QWEN2_VL, className: "Qwen2_5_VLForConditionalGeneration" };
 
+/** Qwen3 with positions of three axes that take turns: text alone, since images enter several layers. */
+const QWEN3_VL: Row = { ...QWEN3, className: "Qwen3VLForConditionalGeneration", section: "text_config" };
+const QWEN3_VL_MOE: Row = {
+  ...QWEN3_MOE,
+  className: "Qwen3VLMoeForConditionalGeneration",
+  section: "text_config",
+  defaults: { ...QWEN3_MOE.defaults, norm_topk_prob: true },
+};
+
 const PHI3: Row = {
   ...LLAMA,
   className: "Phi3ForCausalLM",
@@ -207,6 +216,8 @@ const OF_TABLES: readonly Architecture[] = [
   LLAVA_NEXT,
   QWEN2_VL,
   QWEN25_VL,
+  QWEN3_VL,
+  QWEN3_VL_MOE,
   PHI,
   PHI3,
   STARCODER2,

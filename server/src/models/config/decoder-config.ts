@@ -27,6 +27,8 @@ export type RopeScaling =
       readonly longFactors: readonly number[];
       readonly originalMaxPositions: number;
       readonly magnitude: number;
+      /** With the short factors, where it is another one. */
+      readonly shortMagnitude?: number;
     };
 
 export interface Rope {
@@ -65,13 +67,18 @@ export interface Experts {
 
 /** Differences of a router from softmax and top-k. */
 export interface ExpertRouting {
-  readonly scores: "softmax" | "sigmoid";
+  /** "sparse-mixer": softmax over the experts that come near the best of those that are left (Phi-3.5-MoE). */
+  readonly scores: "softmax" | "sigmoid" | "sparse-mixer";
+  /** How far an expert may be from the best, as a part of it; for "sparse-mixer". */
+  readonly tolerance?: number;
   /** A bias of each expert is added to its score for the choice, not for its weight (DeepSeek-V3). */
   readonly hasCorrection: boolean;
   /** Experts come in groups, of which a token takes some; absent: one group. */
   readonly groups?: ExpertGroups | undefined;
   /** Multiplies the weights of the chosen. */
   readonly scale: number;
+  /** Weights multiply what experts read, not what they give (Llama 4). */
+  readonly scalesInputs?: boolean;
 }
 
 export interface ExpertGroups {
@@ -90,6 +97,8 @@ export interface HeadNorm {
   /** Over each head, or over all queries of a row and over all its keys. */
   readonly scope: "head" | "row";
   readonly isAfterRope: boolean;
+  /** Without weights, and only in layers that rotate (Llama 4). */
+  readonly isBare?: boolean;
 }
 
 /**
@@ -142,6 +151,10 @@ export type RecurrentLayer =
 export interface AttentionTemperature {
   readonly beta: number;
   readonly positions: number;
+  /** Added to positions; absent: 0. */
+  readonly firstPosition?: number;
+  /** Layers that rotate have none. */
+  readonly isOnlyWithoutRope?: boolean;
 }
 
 export interface MlpConfig {
@@ -179,6 +192,8 @@ export interface DecoderConfig {
   readonly isCausal: boolean;
   /** Rows of the table that tells the texts of a pair apart; 0: there is none. */
   readonly numSegments: number;
+  /** Windows do not slide: a query sees the keys of its own chunk of so many positions (Llama 4). */
+  readonly hasChunks: boolean;
   readonly headNorm: HeadNorm | undefined;
   readonly latent: LatentAttention | undefined;
   /** Present if layers are recurrent. */

@@ -9,7 +9,10 @@ const MAX_PERIOD = 4096;
 /** One window per layer; undefined for layers that see everything. */
 export function layerWindows(fields: HfFields, rule: WindowRule, numLayers: number): (number | undefined)[] {
   if (rule.kind === "none") return Array.from({ length: numLayers }, () => undefined);
-  const isSliding = slidingLayers(fields, rule, numLayers);
+  const isSliding =
+    rule.kind === "layers"
+      ? Array.from({ length: numLayers }, (_, i) => rule.has(i))
+      : slidingLayers(fields, rule, numLayers);
   if (!isSliding.includes(true)) return isSliding.map(() => undefined);
   const window = fields.int("sliding_window", { min: 1, max: MAX_WINDOW });
   return isSliding.map((slides) => (slides ? window : undefined));
@@ -36,7 +39,7 @@ export function widestWindow({ layers }: Pick<DecoderConfig, "layers">): number 
   return widest === 0 ? undefined : widest;
 }
 
-type SomeRule = Exclude<WindowRule, { readonly kind: "none" }>;
+type SomeRule = Exclude<WindowRule, { readonly kind: "none" | "layers" }>;
 
 function slidingLayers(fields: HfFields, rule: SomeRule, numLayers: number): boolean[] {
   const listed = fields.get("layer_types");

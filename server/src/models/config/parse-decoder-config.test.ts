@@ -109,6 +109,7 @@ test("parseDecoderConfig() reads Llama 3.1", () => {
     headNorm: undefined,
     latent: undefined,
     isCausal: true,
+    hasChunks: false,
     numSegments: 0,
     recurrent: undefined,
     hasOutputGate: false,

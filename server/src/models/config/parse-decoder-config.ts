@@ -180,12 +180,13 @@ function parseLayers(
   // Fields of encoders say both sides of a token together.
   const windows = given.map((window) => (window === undefined || isCausal ? window : Math.floor(window / 2) + 1));
   const experts = architecture.weights.experts === undefined ? undefined : parseExperts(fields, architecture);
-  const { numDenseLayers = 0, withoutRope = () => false, isRecurrent = () => false } = architecture;
+  const { numDenseLayers = 0, withoutRope = () => false, isRecurrent = () => false, isExpertLayer } = architecture;
   const isRotary = architecture.positions === "rope";
   const ropes = isRotary ? ropesOf(fields, architecture, sizes, windows) : [];
   const layers = windows.map((window, i): DecoderLayer => {
     const rope = ropes.length > 1 && window !== undefined ? 1 : 0;
-    const mlp = experts !== undefined && i >= numDenseLayers && hasExperts(fields, i) ? "experts" : "dense";
+    const isSparse = isExpertLayer?.(i) ?? (i >= numDenseLayers && hasExperts(fields, i));
+    const mlp = experts !== undefined && isSparse ? "experts" : "dense";
     if (isRecurrent(i)) return Object.freeze({ window: undefined, rope: undefined, mlp, isRecurrent: true });
     return Object.freeze({ window, rope: isRotary && !withoutRope(i, window) ? rope : undefined, mlp });
   });
@@ -247,8 +248,6 @@ function parseBlock(fields: HfFields, architecture: Architecture, sizes: Sizes) 
         norm.endsWith("plus-one") && !fields.boolean("norm_weights_are_whole", false) ? (1 as const) : (0 as const),
       hasBias: architecture.hasNormBias ?? norm.startsWith("layer"),
     }),
-    residual: architecture.residual,
-    isCausal: architecture.isCausal ?? true,
     numSegments: architecture.weights.segments === undefined ? 0 : fields.int("type_vocab_size", SIZE),
     ...parseMixer(architecture),
     attentionScale: scales.attention ?? 1 / Math.sqrt(scalar),
@@ -275,8 +274,11 @@ function parseBlock(fields: HfFields, architecture: Architecture, sizes: Sizes) 
 
 /** Attention and layers in its place, as far as the row alone says it. */
 function parseMixer(architecture: Architecture) {
-  const { headNorm, latent, recurrent, temperature, qkvClip, positions } = architecture;
+  const { residual, headNorm, latent, recurrent, temperature, qkvClip, positions } = architecture;
   return {
+    residual,
+    isCausal: architecture.isCausal ?? true,
+    hasChunks: architecture.hasChunks ?? false,
     headNorm,
     latent,
     recurrent,

@@ -88,6 +88,7 @@ function parseScaling(fields: HfFields, rope: HfFields, numDims: number, sizes: 
       shortFactors: rope.positives("short_factor", numDims / 2),
       longFactors: rope.positives("long_factor", numDims / 2),
       originalMaxPositions,
+      ...(rope.get("short_mscale") === undefined ? {} : { shortMagnitude: rope.positive("short_mscale") }),
       magnitude: longRopeMagnitude(rope, sizes.maxPositions / originalMaxPositions, originalMaxPositions),
     };
   }
@@ -126,5 +127,5 @@ function yarnMagnitude(rope: HfFields, factor: number): number {
 
 function longRopeMagnitude(rope: HfFields, factor: number, originalMaxPositions: number): number {
   const grown = factor <= 1 ? 1 : Math.sqrt(1 + Math.log(factor) / Math.log(originalMaxPositions));
-  return rope.positive("attention_factor", grown);
+  return rope.positive("long_mscale", rope.positive("attention_factor", grown));
 }

@@ -26,7 +26,8 @@ export function ropeFactors({ theta, numDims, scaling }: Rope, servedPositions: 
     case "longrope": {
       const isLong = servedPositions > scaling.originalMaxPositions;
       const divisors = Float32Array.from(isLong ? scaling.longFactors : scaling.shortFactors);
-      return { divisors, magnitude: scaling.magnitude };
+      const magnitude = isLong ? scaling.magnitude : (scaling.shortMagnitude ?? scaling.magnitude);
+      return { divisors, magnitude };
     }
   }
 }

@@ -49,6 +49,7 @@ const KNOWN_ROPE_FIELDS: readonly string[] = [
   "finetuned",
   "high_freq_factor",
   "long_factor",
+  "long_mscale",
   "low_freq_factor",
   "mrope_section",
   "mscale",
@@ -58,6 +59,7 @@ const KNOWN_ROPE_FIELDS: readonly string[] = [
   "rope_theta",
   "rope_type",
   "short_factor",
+  "short_mscale",
   "truncate",
   "type",
 ];

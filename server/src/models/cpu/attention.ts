@@ -1,6 +1,10 @@
 /** The attention of a layer as a list of ops: norms of heads, rotation, the cache, the windows. */
 import { type RecordedSpan, recordAttention, recordSpans } from "../../../kernels/attention/attention.ggml.ts";
-import { type AttentionSequence, planAttention } from "../../../kernels/attention/attention-span.ts";
+import {
+  type AttentionOptions,
+  type AttentionSequence,
+  planAttention,
+} from "../../../kernels/attention/attention-span.ts";
 import { recordClamp } from "../../../kernels/clamp/clamp.ggml.ts";
 import { recordNormParts } from "../../../kernels/norm-parts/norm-parts.ggml.ts";
 import { recordRmsNormHeads } from "../../../kernels/rms-norm-heads/rms-norm-heads.ggml.ts";
@@ -20,7 +24,7 @@ export class SpansByWindow {
   readonly #blockSize: number;
   readonly #alwaysGathers: boolean;
   readonly #alibiScale: number | undefined;
-  readonly #isCausal: boolean;
+  readonly #sides: Pick<AttentionOptions, "isCausal" | "isChunk">;
   readonly #spans = new Map<number | undefined, readonly RecordedSpan[]>();
 
   constructor(
@@ -33,7 +37,7 @@ export class SpansByWindow {
     this.#blockSize = blockSize;
     // Gathered rows are widened, and rows of a narrow cache that are read in place are not.
     this.#alibiScale = config.alibiScale;
-    this.#isCausal = config.isCausal;
+    this.#sides = { isCausal: config.isCausal, isChunk: config.hasChunks };
     this.#alwaysGathers =
       graph.isDeterministic && caches.some((cache) => cache !== undefined && cache.keys.type !== "f32");
   }
@@ -45,7 +49,7 @@ export class SpansByWindow {
       window,
       alwaysGathers: this.#alwaysGathers,
       distanceScale: this.#alibiScale,
-      isCausal: this.#isCausal,
+      ...this.#sides,
     };
     const plans = this.#sequences.map((sequence) => planAttention(sequence, this.#blockSize, options));
     const recorded = recordSpans(this.#graph, plans);
@@ -86,11 +90,11 @@ export function recordTemperatures(
   positions: Int32Array,
 ): CpuTensor | undefined {
   if (temperature === undefined) return undefined;
-  const { beta, positions: step } = temperature;
+  const { beta, positions: step, firstPosition = 0 } = temperature;
   const width = numHeads + numKvHeads;
   const factors = new Float32Array(positions.length * width).fill(1);
   for (const [i, position] of positions.entries()) {
-    const factor = 1 + beta * Math.log(1 + Math.floor(position / step));
+    const factor = 1 + beta * Math.log(1 + Math.floor((position + firstPosition) / step));
     factors.fill(factor, i * width, i * width + numHeads);
   }
   return graph.input("f32", [positions.length, width], factors);
@@ -151,14 +155,17 @@ export function recordRotated(
   qkv: CpuTensor,
   places: TokenPlaces,
 ): CpuTensor {
-  const { headNorm, headDim } = model.config;
+  const { headNorm, headDim, temperature } = model.config;
+  const rotates = expectAt(model.config.layers, index).rope !== undefined;
+  const { temperatures: all } = places;
+  const temperatures = rotates && temperature?.isOnlyWithoutRope === true ? undefined : all;
   const isAfter = headNorm?.isAfterRope === true;
   const rotated = recordTurned(graph, model, index, isAfter ? qkv : recordNormed(graph, model, index, qkv), places);
-  if (!isAfter) return scaled(graph, rotated, places);
+  if (!isAfter) return scaled(graph, rotated, temperatures);
   const [numTokens = 0, numHeads = 0] = rotated.shape;
   const flat = graph.ggml.base.reshape2d(graph.claim(), rotated.handle, numHeads * headDim, numTokens);
   const rows: CpuTensor = { handle: flat, type: "f32", shape: [numTokens, numHeads * headDim] };
-  return scaled(graph, headsOf(recordNormed(graph, model, index, rows), headDim), places);
+  return scaled(graph, headsOf(recordNormed(graph, model, index, rows), headDim), temperatures);
 }
 
 function headsOf(x: CpuTensor, headDim: number): CpuTensor {
@@ -166,7 +173,7 @@ function headsOf(x: CpuTensor, headDim: number): CpuTensor {
   return { ...x, shape: [numTokens, width / headDim, headDim] };
 }
 
-function scaled(graph: CpuGraph, x: CpuTensor, { temperatures }: TokenPlaces): CpuTensor {
+function scaled(graph: CpuGraph, x: CpuTensor, temperatures: CpuTensor | undefined): CpuTensor {
   return temperatures === undefined ? x : recordScaleHeads(graph, { x, factors: temperatures });
 }
 
@@ -174,8 +181,14 @@ function scaled(graph: CpuGraph, x: CpuTensor, { temperatures }: TokenPlaces): C
 function recordNormed(graph: CpuGraph, { config, weights }: DecoderModel, index: number, qkv: CpuTensor): CpuTensor {
   const { headNorm, numHeads, numKvHeads, headDim, norm, qkvClip: limit } = config;
   const { headNorms: weight } = expectAt(weights.layers, index);
-  if (weight === undefined || headNorm === undefined) return qkv;
+  if (headNorm === undefined) return qkv;
   const { epsilon } = norm;
+  if (headNorm.isBare === true) {
+    const rotates = expectAt(config.layers, index).rope !== undefined;
+    const heads = { numHeads: numHeads + numKvHeads, headDim };
+    return rotates ? recordRmsNormHeads(graph, { x: qkv, weight: heads, epsilon }) : qkv;
+  }
+  if (weight === undefined) return qkv;
   const { kind } = headNorm;
   const widths = [numHeads * headDim, numKvHeads * headDim];
   const x =

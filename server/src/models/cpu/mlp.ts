@@ -50,15 +50,28 @@ export function recordExperts(
   const logits = recordLinear(graph, { x, weight: weights.router, bias: weights.routerBias });
   const { ids, weights: shares } = recordRouteExperts(graph, { logits, ...experts, correction: weights.correction });
   const opened = recordExpertLinear(graph, { x, weight: weights.in, ids, bias: weights.inBias });
-  const active = recordActivation(graph, config, opened);
+  const scalesInputs = experts.routing?.scalesInputs === true;
+  const inner = scalesInputs ? recordScaledRows(graph, opened, shares) : opened;
+  const active = recordActivation(graph, config, inner);
   const closed = recordExpertLinear(graph, { x: active, weight: weights.out, ids, bias: weights.outBias });
-  const mixed = recordMixExperts(graph, { x: closed, weights: shares });
+  const mixed = recordMixExperts(graph, { x: closed, weights: scalesInputs ? recordOnes(graph, shares) : shares });
   if (weights.shared === undefined) return mixed;
   const { gate, mlp } = weights.shared;
   const dense = recordDense(graph, config, mlp, x);
   if (gate === undefined) return recordAdd(graph, { a: mixed, b: dense });
   const shared = recordGateRows(graph, { x: dense, gate: recordLinear(graph, { x, weight: gate }) });
   return recordAdd(graph, { a: mixed, b: shared });
+}
+
+/** A linear layer of a scaled input is the scaled layer: [numTokens * numChosen, width]. */
+function recordScaledRows(graph: CpuGraph, x: CpuTensor, shares: CpuTensor): CpuTensor {
+  const { base } = graph.ggml;
+  const factors = base.reshape2d(graph.claim(), shares.handle, 1, x.shape[0] ?? 0);
+  return { ...x, handle: base.mul(graph.claim(), x.handle, factors) };
+}
+
+function recordOnes(graph: CpuGraph, like: CpuTensor): CpuTensor {
+  return { ...like, handle: graph.ggml.base.scaleBias(graph.claim(), like.handle, 0, 1) };
 }
 
 /** The shared expert. */

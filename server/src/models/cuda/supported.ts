@@ -26,6 +26,7 @@ export function missingOnCuda(config: DecoderConfig, names: WeightNames): readon
     [config.norm.kind === "layer" && names.attentionPostNorm !== undefined, "layer norms behind a branch"],
     [config.latent !== undefined, "multi-head latent attention"],
     [!config.isCausal || residual === "post-norm", "attention to both sides"],
+    [config.hasChunks, "attention in chunks"],
     [config.recurrent !== undefined, "recurrent layers"],
     [config.hasOutputGate, "gated attention"],
     [config.hasSinks, "attention sinks"],

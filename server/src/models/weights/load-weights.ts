@@ -112,9 +112,9 @@ function unitRows(reader: ElementReader, stored: StoredTensor, type: WeightType)
 
 /** Elements of a source after its rows are picked. */
 function countElements({ shape, rows }: WeightSource): number {
-  const [numRows = 1, ...rest] = shape;
-  const taken = rows === undefined ? numRows : rows.reduce((sum, { count }) => sum + count, 0);
-  return rest.reduce((product, size) => product * size, taken);
+  if (rows === undefined) return shape.reduce((product, size) => product * size, 1);
+  const taken = rows.reduce((sum, { count }) => sum + count, 0);
+  return shape.length > 1 ? taken * (shape.at(-1) ?? 1) : taken;
 }
 
 /** The rows of some runs as if they were all that the tensor has. */

@@ -53,8 +53,14 @@ export class ModulePlans<T> {
     const shape = [count, rows.reduce((sum, one) => sum + one, 0), columns] as const;
     const [whole = ""] = names;
     if (!whole.includes("#")) {
+      const isTransposed = this.names.experts?.isTransposed === true;
       const tensor = this.names.experts?.hasBareTensors === true ? whole : `${whole}.weight`;
-      return this.#make({ kind: "matrix", isGemmOperand: true, shape, sources: [source(tensor, shape)] });
+      return this.#make({
+        kind: "matrix",
+        isGemmOperand: true,
+        shape,
+        sources: [isTransposed ? transposed(tensor, shape) : source(tensor, shape)],
+      });
     }
     const sources = Array.from({ length: count }, (_, expert) =>
       names.map((name, i) => this.#matrixSource(name.replace("#", String(expert)), rows[i] ?? 0, columns)),
@@ -193,4 +199,10 @@ function groupedRuns({ numHeads, numKvHeads, headDim }: DecoderConfig): readonly
 
 export function source(name: string, shape: readonly number[], change: WeightSource["change"] = "none"): WeightSource {
   return { name, shape, change };
+}
+
+/** Matrices behind each other, each of which is transposed by itself: [count, rows, columns] on the device. */
+function transposed(name: string, [count, rows, columns]: readonly [number, number, number]): WeightSource {
+  const runs = Array.from({ length: count }, (_, i) => ({ first: i * columns, count: columns }));
+  return { ...source(name, [count, columns, rows], "transpose-runs"), rows: runs };
 }

@@ -32,6 +32,7 @@ export function listWeights(
   const prefix = findPrefix(names, (tensor) => tensors.has(tensor));
   const own = namesOf(
     names,
+    config.hiddenSize,
     config.layers.findIndex(({ mlp }) => mlp === "experts"),
     prefix,
     tensors,
@@ -45,11 +46,21 @@ export function listWeights(
 }
 
 /** With the names of stacked experts where the files have those. */
-function namesOf(names: WeightNames, layer: number, prefix: string, tensors: TensorSource["tensors"]): WeightNames {
+function namesOf(
+  names: WeightNames,
+  hiddenSize: number,
+  layer: number,
+  prefix: string,
+  tensors: TensorSource["tensors"],
+): WeightNames {
   const { stackedExperts: experts } = names;
   if (experts === undefined || layer < 0) return names;
   const at = prefix + names.layer.replace("#", String(layer));
-  return tensors.has(`${at}${experts.mlpOut}`) ? { ...names, experts } : names;
+  const out = tensors.get(`${at}${experts.mlpOut}`);
+  if (out === undefined) return names;
+  // Some releases wrote matrices of [inputs, outputs], others the usual ones.
+  const isTransposed = out.shape[1] !== hiddenSize;
+  return { ...names, experts: { ...experts, isTransposed } };
 }
 
 /** The tree with another thing in the place of each plan: `tensors` has one for each of the list's plans, in their order. */

@@ -11,10 +11,12 @@ import { GRANITES } from "./granite.ts";
 import { HUNYUAN } from "./hunyuan.ts";
 import { LFM2 } from "./lfm2.ts";
 import { LLAMA_LIKE } from "./llama-like.ts";
+import { LLAMA4S } from "./llama4.ts";
 import { MINIMAX_M2 } from "./minimax-m2.ts";
 import { MINISTRALS } from "./ministral.ts";
 import { NEMOTRONS } from "./nemotron.ts";
 import { OLMOS } from "./olmo.ts";
+import { PHIMOE } from "./phimoe.ts";
 import { QWEN_NEXTS } from "./qwen-next.ts";
 import { SMOLLM3 } from "./smollm3.ts";
 import { STABLELM } from "./stablelm.ts";
@@ -31,10 +33,12 @@ export const FAMILIES: readonly Architecture[] = [
   ...HUNYUAN,
   ...LFM2,
   ...LLAMA_LIKE,
+  ...LLAMA4S,
   ...MINIMAX_M2,
   ...MINISTRALS,
   ...NEMOTRONS,
   ...OLMOS,
+  ...PHIMOE,
   ...QWEN_NEXTS,
   ...SMOLLM3,
   ...STABLELM,
