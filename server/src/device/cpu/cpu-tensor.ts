@@ -1,5 +1,6 @@
 /** A tensor of the CPU device: where ggml keeps it, its type and its shape. It knows neither memory nor graphs. */
 import type { Address } from "../../native/ffi.ts";
+import { GGML_BLOCK_NAMES } from "../../native/ggml/block-types.ts";
 import { GGML_BLOCKS, type GgmlType } from "../../native/ggml/ggml.ts";
 
 export type CpuType = GgmlType;
@@ -13,21 +14,7 @@ export interface CpuTensor {
 }
 
 /** Types of a matrix of weights. With block types a row is whole blocks. */
-export const WEIGHT_TYPES: readonly CpuType[] = [
-  "f32",
-  "f16",
-  "bf16",
-  "q8_0",
-  "q4_0",
-  "q4_1",
-  "q5_0",
-  "q5_1",
-  "q2_K",
-  "q3_K",
-  "q4_K",
-  "q5_K",
-  "q6_K",
-];
+export const WEIGHT_TYPES: readonly CpuType[] = ["f32", "f16", "bf16", ...GGML_BLOCK_NAMES];
 
 /** Bytes of one element; an exact fraction if a block of elements shares scales. */
 export const CPU_TYPE_BYTES: Readonly<Record<CpuType, number>> = Object.freeze(

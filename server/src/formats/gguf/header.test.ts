@@ -109,7 +109,7 @@ const REFUSED: readonly (readonly [what: string, draft: GgufDraft, expected: Reg
   ["a size of zero", tensor({ sizes: [32, 0] }), /expected sizes above zero that fit a file, got \[32, 0\]/],
   ["sizes whose product overflows", tensor({ sizes: [2n ** 32n, 2n ** 32n] }), /expected sizes above zero that fit/],
   ["a size of 2^63", tensor({ sizes: [HUGE] }), /expected sizes above zero that fit/],
-  ["a type that it cannot compute with", tensor({ type: 16 }), /expected type F32, F16.*, got number 16/],
+  ["a type that it cannot compute with", tensor({ type: 36 }), /expected type F32, F16.*, got number 36/],
   ["rows of half a block", tensor({ sizes: [48, 2], type: 8 }), /expected rows of a multiple of 32 for Q8_0, got 48/],
   ["an offset between two alignments", tensor({ offset: 16 }), /expected an offset of a multiple of 32, got 16/],
   ["a tensor that ends behind the file", tensor({ sizes: [33] }), /expected its end within the file's \d+ bytes/],

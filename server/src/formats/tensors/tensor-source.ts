@@ -18,6 +18,18 @@ export const PACKED_BLOCKS = {
   Q4_K: { numElements: 256, numBytes: 144 },
   Q5_K: { numElements: 256, numBytes: 176 },
   Q6_K: { numElements: 256, numBytes: 210 },
+  IQ2_XXS: { numElements: 256, numBytes: 66 },
+  IQ2_XS: { numElements: 256, numBytes: 74 },
+  IQ3_XXS: { numElements: 256, numBytes: 98 },
+  IQ1_S: { numElements: 256, numBytes: 50 },
+  IQ4_NL: { numElements: 32, numBytes: 18 },
+  IQ3_S: { numElements: 256, numBytes: 110 },
+  IQ2_S: { numElements: 256, numBytes: 82 },
+  IQ4_XS: { numElements: 256, numBytes: 136 },
+  IQ1_M: { numElements: 256, numBytes: 56 },
+  TQ1_0: { numElements: 256, numBytes: 54 },
+  TQ2_0: { numElements: 256, numBytes: 66 },
+  MXFP4: { numElements: 32, numBytes: 17 },
 } as const;
 export type PackedDtype = keyof typeof PACKED_BLOCKS;
 export type TensorDtype = SafetensorsDtype | PackedDtype;

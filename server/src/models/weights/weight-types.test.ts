@@ -33,6 +33,14 @@ for (const [kind, row, stored, wish, expected] of CHOICES) {
   });
 }
 
+test("chooseType() keeps importance-weighted blocks only where they stay as they are stored", () => {
+  const source = { name: "w", shape: [256, 256] };
+  const plan = { kind: "matrix" as const, shape: [4, 256] as const };
+  assert.equal(chooseType({ ...plan, sources: [{ ...source, change: "none" }] }, ["iq2_xs"], undefined), "iq2_xs");
+  assert.equal(chooseType({ ...plan, sources: [{ ...source, change: "transpose" }] }, ["iq2_xs"], undefined), "q8_0");
+  assert.equal(chooseType({ ...plan, shape: [4, 128] }, ["iq4_xs"], undefined), "bf16");
+});
+
 test("weightTypeOf() knows what holds weights", () => {
   assert.equal(weightTypeOf("Q6_K"), "q6_K");
   assert.equal(weightTypeOf("I64"), undefined);

@@ -1,12 +1,10 @@
 /** Decides in which type each tensor of a model is kept in memory. Pure: it reads no file and knows no device. */
 import type { WeightType } from "../../device/cpu/convert-elements.ts";
-import type { TensorDtype } from "../../formats/tensors/tensor-source.ts";
+import { PACKED_BLOCKS, type PackedDtype, type TensorDtype } from "../../formats/tensors/tensor-source.ts";
 import type { EngineDtype } from "../../formats/trtllm/engine-header.ts";
 import type { WeightKind, WeightPlan } from "./weight-plan.ts";
 
-const BLOCK_ELEMENTS = 32;
-const SUPER_BLOCK_ELEMENTS = 256;
-
+/** Files and memory have the same types, under names of other cases. */
 const WEIGHT_TYPES: ReadonlyMap<EngineDtype, WeightType> = new Map<EngineDtype, WeightType>([
   ["F32", "f32"],
   ["F16", "f16"],
@@ -21,7 +19,21 @@ const WEIGHT_TYPES: ReadonlyMap<EngineDtype, WeightType> = new Map<EngineDtype, 
   ["Q4_K", "q4_K"],
   ["Q5_K", "q5_K"],
   ["Q6_K", "q6_K"],
+  ["IQ2_XXS", "iq2_xxs"],
+  ["IQ2_XS", "iq2_xs"],
+  ["IQ3_XXS", "iq3_xxs"],
+  ["IQ1_S", "iq1_s"],
+  ["IQ4_NL", "iq4_nl"],
+  ["IQ3_S", "iq3_s"],
+  ["IQ2_S", "iq2_s"],
+  ["IQ4_XS", "iq4_xs"],
+  ["IQ1_M", "iq1_m"],
+  ["TQ1_0", "tq1_0"],
+  ["TQ2_0", "tq2_0"],
+  ["MXFP4", "mxfp4"],
 ]);
+/** Blocks of these are not made of floats here. */
+const NEEDS_IMPORTANCE: readonly WeightType[] = ["iq2_xxs", "iq2_xs", "iq2_s", "iq3_xxs", "iq3_s", "iq1_s", "iq1_m"];
 const FLOATS: readonly WeightType[] = ["f32", "f16", "bf16"];
 
 /** Undefined for a type that holds no weights. */
@@ -42,12 +54,15 @@ export function isBlockType(type: WeightType): boolean {
 
 /** `stored` are the types of its sources; without a requested type, blocks stay as they are stored and floats become f32. */
 export function chooseType(
-  plan: Pick<WeightPlan, "kind" | "shape">,
+  plan: Pick<WeightPlan, "kind" | "shape"> & Partial<Pick<WeightPlan, "sources">>,
   stored: readonly WeightType[],
   requested: WeightType | undefined,
 ): WeightType {
   if (plan.kind === "exact") return "f32";
-  const type = requested === undefined ? asStored(stored) : forKind(plan.kind, requested);
+  const given = requested === undefined ? asStored(stored) : forKind(plan.kind, requested);
+  // Transposed rows have other blocks, and these types are made with knowledge of a model's inputs.
+  const isTurned = plan.sources?.some(({ change }) => change.startsWith("transpose")) === true;
+  const type = isTurned && NEEDS_IMPORTANCE.includes(given) ? "q8_0" : given;
   return fitRow(type, plan.shape.at(-1) ?? 1);
 }
 
@@ -66,5 +81,5 @@ function forKind(kind: WeightKind, requested: WeightType): WeightType {
 /** Rows that are no whole blocks stay floats. */
 function fitRow(type: WeightType, row: number): WeightType {
   if (!isBlockType(type)) return type;
-  return row % (type.endsWith("K") ? SUPER_BLOCK_ELEMENTS : BLOCK_ELEMENTS) === 0 ? type : "bf16";
+  return row % PACKED_BLOCKS[dtypeOf(type) as PackedDtype].numElements === 0 ? type : "bf16";
 }

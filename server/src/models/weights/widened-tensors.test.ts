@@ -3,6 +3,8 @@ import { test } from "node:test";
 import { createElementConverter } from "../../device/cpu/element-converter.ts";
 import {
   isPackedDtype,
+  PACKED_BLOCKS,
+  type PackedDtype,
   type StoredTensor,
   type TensorSource,
   tensorBytes,
@@ -36,7 +38,11 @@ async function widened(source: TensorSource, name: string): Promise<Float32Array
   return new Float32Array(convert(weightTypeOf(stored.dtype) ?? "f32", "f32", bytes).buffer);
 }
 
-for (const dtype of ["Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0", "Q2_K", "Q3_K", "Q4_K", "Q5_K", "Q6_K"] as const) {
+/** Made by tools that know the inputs of a model. */
+const BY_IMPORTANCE: readonly string[] = ["IQ2_XXS", "IQ2_XS", "IQ1_S"];
+const DTYPES = (Object.keys(PACKED_BLOCKS) as PackedDtype[]).filter((dtype) => !BY_IMPORTANCE.includes(dtype));
+
+for (const dtype of DTYPES) {
   test(`widenBlocks() reads any part of a tensor of ${dtype} as floats`, async () => {
     const source = sourceOf({ a: dtype });
     const expected = await widened(source, "a");

@@ -4,9 +4,10 @@
  */
 
 import type { Address, NativeFunction, Pointer } from "../ffi.ts";
+import { GGML_BLOCK_NAMES, type GgmlBlockType } from "./block-types.ts";
 
 /** Block types: elements share scales in blocks. */
-export type GgmlBlockType = "q4_0" | "q4_1" | "q5_0" | "q5_1" | "q8_0" | "q2_K" | "q3_K" | "q4_K" | "q5_K" | "q6_K";
+export type { GgmlBlockType };
 
 /** C name, result and parameters of a function; parameters are separated by spaces. */
 export type Signature = readonly [symbol: string, result: string, parameters: string];
@@ -352,18 +353,9 @@ export const BASE_SIGNATURES: SignatureTable<GgmlBase> = {
   threadpoolDefaults: ["ggml_threadpool_params_init", "void", "void* int"],
 };
 
-export const DEQUANTIZE_SIGNATURES: SignatureTable<GgmlDequantizers> = {
-  q4_0: ["dequantize_row_q4_0", "void", "void* void* int64_t"],
-  q4_1: ["dequantize_row_q4_1", "void", "void* void* int64_t"],
-  q5_0: ["dequantize_row_q5_0", "void", "void* void* int64_t"],
-  q5_1: ["dequantize_row_q5_1", "void", "void* void* int64_t"],
-  q8_0: ["dequantize_row_q8_0", "void", "void* void* int64_t"],
-  q2_K: ["dequantize_row_q2_K", "void", "void* void* int64_t"],
-  q3_K: ["dequantize_row_q3_K", "void", "void* void* int64_t"],
-  q4_K: ["dequantize_row_q4_K", "void", "void* void* int64_t"],
-  q5_K: ["dequantize_row_q5_K", "void", "void* void* int64_t"],
-  q6_K: ["dequantize_row_q6_K", "void", "void* void* int64_t"],
-};
+export const DEQUANTIZE_SIGNATURES: SignatureTable<GgmlDequantizers> = Object.fromEntries(
+  GGML_BLOCK_NAMES.map((name) => [name, [`dequantize_row_${name}`, "void", "void* void* int64_t"]] as const),
+) as SignatureTable<GgmlDequantizers>;
 
 export const REGISTRY_SIGNATURES: SignatureTable<GgmlRegistry> = {
   loadAll: ["ggml_backend_load_all_from_path", "void", "str"],

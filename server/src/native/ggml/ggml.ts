@@ -9,6 +9,7 @@ import { dirname, join } from "node:path";
 import process from "node:process";
 import type { Environment } from "../../core/environment.ts";
 import { copyFromMemory, functionAt, type NativeLibrary, openLibrary, structType } from "../ffi.ts";
+import { GGML_BLOCK_TYPES, type GgmlBlockType } from "./block-types.ts";
 import {
   BASE_SIGNATURES,
   CPU_SIGNATURES,
@@ -21,42 +22,30 @@ import {
   type SignatureTable,
 } from "./functions.ts";
 
+type PlainType = "f32" | "f16" | "i32" | "bf16";
+export type GgmlType = PlainType | GgmlBlockType;
+
+const PLAIN_TYPES: Readonly<Record<PlainType, { readonly number: number; readonly numBytes: number }>> = {
+  f32: { number: 0, numBytes: 4 },
+  f16: { number: 1, numBytes: 2 },
+  i32: { number: 26, numBytes: 4 },
+  bf16: { number: 30, numBytes: 2 },
+};
+const ALL_TYPES = Object.entries({ ...PLAIN_TYPES, ...GGML_BLOCK_TYPES });
+
 /** ggml_type of ggml.h, for the types that Nereid stores or computes with. */
-export const GGML_TYPES = {
-  f32: 0,
-  f16: 1,
-  q4_0: 2,
-  q4_1: 3,
-  q5_0: 6,
-  q5_1: 7,
-  q8_0: 8,
-  q2_K: 10,
-  q3_K: 11,
-  q4_K: 12,
-  q5_K: 13,
-  q6_K: 14,
-  i32: 26,
-  bf16: 30,
-} as const;
-export type GgmlType = keyof typeof GGML_TYPES;
+export const GGML_TYPES: Readonly<Record<GgmlType, number>> = Object.fromEntries(
+  ALL_TYPES.map(([name, { number }]) => [name, number]),
+) as Record<GgmlType, number>;
 
 /** Elements and bytes of a block; a block of unquantized types is one element. */
-export const GGML_BLOCKS: Readonly<Record<GgmlType, { readonly numElements: number; readonly numBytes: number }>> = {
-  f32: { numElements: 1, numBytes: 4 },
-  f16: { numElements: 1, numBytes: 2 },
-  q4_0: { numElements: 32, numBytes: 18 },
-  q4_1: { numElements: 32, numBytes: 20 },
-  q5_0: { numElements: 32, numBytes: 22 },
-  q5_1: { numElements: 32, numBytes: 24 },
-  q8_0: { numElements: 32, numBytes: 34 },
-  q2_K: { numElements: 256, numBytes: 84 },
-  q3_K: { numElements: 256, numBytes: 110 },
-  q4_K: { numElements: 256, numBytes: 144 },
-  q5_K: { numElements: 256, numBytes: 176 },
-  q6_K: { numElements: 256, numBytes: 210 },
-  i32: { numElements: 1, numBytes: 4 },
-  bf16: { numElements: 1, numBytes: 2 },
-};
+export const GGML_BLOCKS: Readonly<Record<GgmlType, { readonly numElements: number; readonly numBytes: number }>> =
+  Object.fromEntries(
+    ALL_TYPES.map(([name, type]) => {
+      const numElements = "numElements" in type ? type.numElements : 1;
+      return [name, { numElements, numBytes: type.numBytes }];
+    }),
+  ) as Record<GgmlType, { numElements: number; numBytes: number }>;
 
 export interface Ggml {
   readonly directory: string;
