@@ -2,12 +2,12 @@
  * The specification that an engine is built from, and the description that it gives of itself. Plain data: both cross a
  * process boundary.
  */
-import type { WeightType } from "../device/cpu/convert-elements.ts";
+import type { RequestedType } from "../models/weights/weight-types.ts";
 import type { AdapterSpec } from "./adapters/adapter-choice.ts";
 import type { EngineConfig } from "./engine-config.ts";
 
 /** Types in which weights of any checkpoint can be kept. */
-export const WEIGHT_TYPES: readonly WeightType[] = ["f32", "f16", "bf16", "q8_0", "q4_0", "q4_1"];
+export const WEIGHT_TYPES: readonly RequestedType[] = ["f32", "f16", "bf16", "q8_0", "q4_0", "q4_1", "stored"];
 /** Quantized types that layer matrices can have on a GPU. */
 export const GPU_MATRICES = ["fp8", "int4"] as const;
 export type GpuMatrices = (typeof GPU_MATRICES)[number];
@@ -76,8 +76,8 @@ export interface EngineSpec {
   readonly kvCache?: KvCacheSpec | undefined;
   /** 0 = chosen by the machine. */
   readonly numThreads: number;
-  /** Type of the matrices in memory; undefined: blocks as they are stored, floats as f32. */
-  readonly weightType?: WeightType | undefined;
+  /** Type of the matrices in memory; undefined: blocks as they are stored, floats as f32; "stored": floats too. */
+  readonly weightType?: RequestedType | undefined;
   /** Absent = the CPU. */
   readonly gpu?: GpuSpec | undefined;
   /** A request's output is bit-identical whatever runs beside it. Slower. */

@@ -8,6 +8,7 @@ import { invalidArgument } from "../core/server-error.ts";
 import { chooseEngine } from "../engine/choose-engine.ts";
 import { createDecoderRunner } from "../engine/cpu/cpu-runner.ts";
 import { planCpuMemory } from "../engine/cpu/memory-demand.ts";
+import { withChosenType } from "../engine/cpu/stored-type.ts";
 import type { CudaRunnerOptions } from "../engine/cuda/create-runner.ts";
 import { cudaRunnerOptions, draftOptions, followerOptions } from "../engine/cuda/runner-options.ts";
 import { warmUp } from "../engine/cuda/warm-up.ts";
@@ -31,7 +32,8 @@ async function createRunner(spec: EngineSpec): Promise<StepRunner> {
   const { engine, path, reason } = await chooseEngine(spec.modelDir, spec.engineName, spec.gpu !== undefined);
   if (engine === "llama.cpp") return createOtherRunner(spec, path, reason);
   if (spec.gpu !== undefined) return createGpuRunner(spec, spec.gpu);
-  const { numBlocks, numHostBlocks, lines } = await planCpuMemory(spec, BLOCK_SIZE);
+  const { weightType } = await withChosenType(spec, tell);
+  const { numBlocks, numHostBlocks, lines } = await planCpuMemory({ ...spec, weightType }, BLOCK_SIZE);
   for (const line of lines) tell(line);
   return createDecoderRunner({
     modelDir: spec.modelDir,
@@ -39,7 +41,7 @@ async function createRunner(spec: EngineSpec): Promise<StepRunner> {
     numBlocks,
     numHostBlocks,
     numThreads: spec.numThreads > 0 ? spec.numThreads : undefined,
-    weightType: spec.weightType,
+    weightType,
     cacheType: spec.kvCache?.type,
     attentionWindows: spec.kvCache?.attentionWindows,
     isDeterministic: spec.isDeterministic,

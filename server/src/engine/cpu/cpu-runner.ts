@@ -1,7 +1,6 @@
 /** Runs a decoder from its files on the CPU: weights, paged cache, and one graph per step. */
 
 import { availableProcessors, processorName } from "../../device/cpu/available-processors.ts";
-import type { WeightType } from "../../device/cpu/convert-elements.ts";
 import { CpuDevice } from "../../device/cpu/cpu-device.ts";
 import { CpuGraph } from "../../device/cpu/cpu-graph.ts";
 import { type ModelFiles, openModelFiles } from "../../formats/hf/model-files.ts";
@@ -17,6 +16,7 @@ import { numDecoderTensors, recordDecoder } from "../../models/cpu/decoder.ts";
 import type { DecoderModel } from "../../models/cpu/decoder-model.ts";
 import { type DecoderWeights, loadDecoderWeights } from "../../models/cpu/weights.ts";
 import { loraTargets } from "../../models/weights/lora-targets.ts";
+import type { RequestedType } from "../../models/weights/weight-types.ts";
 import type { KvCacheType } from "../engine-spec.ts";
 import { checkStep } from "../plan/check-step.ts";
 import type { StepInput, StepRunner } from "../step-runner.ts";
@@ -35,10 +35,10 @@ export interface DecoderRunnerOptions {
   /** Undefined: as many as there are idle processors. */
   readonly numThreads?: number | undefined;
   /**
-   * Type of the matrices in memory; undefined: blocks as they are stored, floats as f32. "f32" computes all in f32; the
+   * Type of the matrices in memory; undefined: blocks as they are stored, floats as f32; "stored": floats too. "f32" computes all in f32; the
    * others round activations as well.
    */
-  readonly weightType?: WeightType | undefined;
+  readonly weightType?: RequestedType | undefined;
   readonly cacheType?: KvCacheType | undefined;
   /** Blocks of the host KV cache. */
   readonly numHostBlocks?: number | undefined;

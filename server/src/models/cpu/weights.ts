@@ -12,7 +12,7 @@ import type { RopeFactors } from "../config/rope-factors.ts";
 import { expectSource, loadWeights, type WeightSink } from "../weights/load-weights.ts";
 import { listWeights, nameTensors, type WeightList } from "../weights/weight-list.ts";
 import type { ModelWeights, WeightPlan } from "../weights/weight-plan.ts";
-import { chooseType, weightTypeOf } from "../weights/weight-types.ts";
+import { chooseType, type RequestedType, weightTypeOf } from "../weights/weight-types.ts";
 
 export interface DecoderWeights extends ModelWeights<CpuTensor> {
   /** Divisors of the frequencies of each rope; undefined where none changes. */
@@ -49,7 +49,7 @@ export function planCpuWeights(
   device: Pick<CpuDevice, "target" | "gemmMemory">,
   parsed: ParsedDecoder,
   files: TensorSource,
-  matrixType: WeightType | undefined,
+  matrixType: RequestedType | undefined,
 ): CpuWeightsPlan {
   const packed = isPackedTensors(files) ? files : undefined;
   if (packed !== undefined) expectTarget(packed.target, device.target, packed.path);
@@ -71,7 +71,7 @@ export async function loadDecoderWeights(
   device: CpuDevice,
   parsed: ParsedDecoder,
   files: TensorSource,
-  matrixType: WeightType | undefined,
+  matrixType: RequestedType | undefined,
   ropes: readonly RopeFactors[],
 ): Promise<DecoderWeights> {
   const { list, plans, packed } = planCpuWeights(device, parsed, files, matrixType);
@@ -101,7 +101,7 @@ export async function loadDecoderWeights(
 }
 
 /** `matrixType` is undefined for: as the files have them. @throws Error naming a tensor that does not fit */
-export function typePlan(plan: WeightPlan, files: TensorSource, matrixType: WeightType | undefined): TypedPlan {
+export function typePlan(plan: WeightPlan, files: TensorSource, matrixType: RequestedType | undefined): TypedPlan {
   const stored = plan.sources.map((source) => expectSource(source, files, expectType));
   return { ...plan, type: chooseType(plan, stored, matrixType) };
 }

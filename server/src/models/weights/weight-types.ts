@@ -36,6 +36,9 @@ const WEIGHT_TYPES: ReadonlyMap<EngineDtype, WeightType> = new Map<EngineDtype, 
 const NEEDS_IMPORTANCE: readonly WeightType[] = ["iq2_xxs", "iq2_xs", "iq2_s", "iq3_xxs", "iq3_s", "iq1_s", "iq1_m"];
 const FLOATS: readonly WeightType[] = ["f32", "f16", "bf16"];
 
+/** A type for all matrices; "stored": that of the files, of floats too. */
+export type RequestedType = WeightType | "stored";
+
 /** Undefined for a type that holds no weights. */
 export function weightTypeOf(dtype: TensorDtype): WeightType | undefined {
   return (WEIGHT_TYPES as ReadonlyMap<TensorDtype, WeightType>).get(dtype);
@@ -56,10 +59,11 @@ export function isBlockType(type: WeightType): boolean {
 export function chooseType(
   plan: Pick<WeightPlan, "kind" | "shape"> & Partial<Pick<WeightPlan, "sources">>,
   stored: readonly WeightType[],
-  requested: WeightType | undefined,
+  requested: RequestedType | undefined,
 ): WeightType {
   if (plan.kind === "exact") return "f32";
-  const given = requested === undefined ? asStored(stored) : forKind(plan.kind, requested);
+  const isAsStored = requested === undefined || requested === "stored";
+  const given = isAsStored ? asStored(stored, requested === "stored") : forKind(plan.kind, requested);
   // Transposed rows have other blocks, and these types are made with knowledge of a model's inputs.
   const isTurned = plan.sources?.some(({ change }) => change.startsWith("transpose")) === true;
   const type = isTurned && NEEDS_IMPORTANCE.includes(given) ? "q8_0" : given;
@@ -67,9 +71,9 @@ export function chooseType(
 }
 
 /** Sources of several types become one that loses none of them noticeably. */
-function asStored(stored: readonly WeightType[]): WeightType {
+function asStored(stored: readonly WeightType[], keepsFloats: boolean): WeightType {
   const [first = "f32"] = stored;
-  if (!stored.some(isBlockType)) return "f32";
+  if (!stored.some(isBlockType)) return keepsFloats && stored.every((type) => type === first) ? first : "f32";
   return stored.every((type) => type === first) ? first : "q8_0";
 }
 
