@@ -4,10 +4,10 @@ import type { Tensor } from "../../core/tensor.ts";
 import type { OutputRequest } from "../../native/onnxruntime/frame.ts";
 import type { OnnxSession } from "../../native/onnxruntime/session.ts";
 import { OnnxRuntimeError } from "../../native/onnxruntime/status.ts";
+import type { RunGate } from "../native-run/run-gate.ts";
+import { RunPolicy } from "../native-run/run-policy.ts";
+import type { TurnBudget } from "../native-run/turn-budget.ts";
 import { OutputPlan } from "./output-plan.ts";
-import type { RunGate } from "./run-gate.ts";
-import { RunPolicy } from "./run-policy.ts";
-import type { TurnBudget } from "./turn-budget.ts";
 
 const US_PER_MS = 1000;
 

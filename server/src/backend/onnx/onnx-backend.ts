@@ -4,8 +4,6 @@
  */
 
 import { availableParallelism } from "node:os";
-import process from "node:process";
-import type { Environment } from "../../core/environment.ts";
 import type { ModelConfig } from "../../core/model-config.ts";
 import { ServerError } from "../../core/server-error.ts";
 import type { ModelInfo } from "../../native/onnxruntime/info.ts";
@@ -21,6 +19,8 @@ import type {
   ModelSource,
   UsableGpus,
 } from "../backend.ts";
+import { RunGate } from "../native-run/run-gate.ts";
+import { newRunTurns, type RunTurns } from "../native-run/run-turns.ts";
 import { gpuProviders } from "./gpu-providers.ts";
 import { findModelFile } from "./model-file.ts";
 import { ModelRunner } from "./model-runner.ts";
@@ -28,39 +28,29 @@ import { describeModel } from "./model-values.ts";
 import { OnnxInstance, type OnnxInstanceContext, toServerError } from "./onnx-instance.ts";
 import { findPlan, type ShapeProfile } from "./plan-model.ts";
 import { raggedPlan } from "./ragged-batch.ts";
-import { RunGate, runsInPool } from "./run-gate.ts";
 import { gpuThreads, runtimeOptions, sessionOptions } from "./session-settings.ts";
-import { TurnBudget } from "./turn-budget.ts";
 import { validateModel } from "./validate-model.ts";
 
 /** Asked when a model is loaded. */
 type FindGpus = () => UsableGpus | undefined;
 
 export function createOnnxBackend(findGpus: FindGpus = () => undefined): Backend {
-  return new OnnxBackend("onnxruntime", findOnnx, newTurns(), findGpus);
+  return new OnnxBackend("onnxruntime", findOnnx, newRunTurns(), findGpus);
 }
 
 export function createPlanBackend(): Backend {
-  return new OnnxBackend("tensorrt", findPlan, newTurns(), () => undefined);
+  return new OnnxBackend("tensorrt", findPlan, newRunTurns(), () => undefined);
 }
 
 /** Both, for one process: their runs share its threads and its turns. */
-export function createOnnxBackends(findGpus: FindGpus = () => undefined): readonly Backend[] {
-  const turns = newTurns();
+export function createOnnxBackends(
+  findGpus: FindGpus = () => undefined,
+  turns: RunTurns = newRunTurns(),
+): readonly Backend[] {
   return [
     new OnnxBackend("onnxruntime", findOnnx, turns, findGpus),
     new OnnxBackend("tensorrt", findPlan, turns, findGpus),
   ];
-}
-
-interface Turns {
-  readonly budget: TurnBudget;
-  readonly gate: RunGate;
-}
-
-function newTurns(): Turns {
-  const { UV_THREADPOOL_SIZE }: Environment = process.env;
-  return { budget: new TurnBudget(), gate: new RunGate(runsInPool(UV_THREADPOOL_SIZE)) };
 }
 
 async function findOnnx(source: ModelSource): Promise<{ readonly path: string }> {
@@ -72,12 +62,12 @@ type FindModel = (source: ModelSource) => Promise<{ readonly path: string; reado
 class OnnxBackend implements Backend {
   readonly name: string;
   readonly #find: FindModel;
-  readonly #turns: Turns;
+  readonly #turns: RunTurns;
   readonly #findGpus: FindGpus;
   /** Loaded with the first model: a server without ONNX models needs no library. */
   #runtime: OnnxRuntime | undefined;
 
-  constructor(name: string, find: FindModel, turns: Turns, findGpus: FindGpus) {
+  constructor(name: string, find: FindModel, turns: RunTurns, findGpus: FindGpus) {
     this.name = name;
     this.#find = find;
     this.#turns = turns;
