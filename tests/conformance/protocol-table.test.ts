@@ -16,6 +16,7 @@ const ROWS: readonly (readonly [letter: string, first: number, last: number])[] 
   ["L", 1, 4],
   ["C", 1, 3],
   ["O", 3, 6],
+  ["B", 14, 14],
 ];
 const MIN_PROOFS = 1;
 

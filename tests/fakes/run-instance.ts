@@ -44,6 +44,11 @@ export async function loadInstance(backend: Backend, config: string, modelFolder
   };
 }
 
+/** One request on an instance that batches. */
+export function runOnce(instance: ModelInstance, inputs: readonly Tensor[]): Promise<ReadonlyMap<string, Tensor>> {
+  return runRequest(instance, true, fakeRequest(inputs));
+}
+
 function runRequest(
   instance: ModelInstance,
   isBatching: boolean,

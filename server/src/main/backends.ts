@@ -4,6 +4,7 @@ import { join } from "node:path";
 import process from "node:process";
 import type { Backend, ModelSource, UsableGpus } from "../backend/backend.ts";
 import { lazyBackend } from "../backend/lazy-backend.ts";
+import type { RunTurns } from "../backend/native-run/run-turns.ts";
 import type { ModelControl } from "../backend/python/questions.ts";
 import { visibleGpus } from "../device/cuda/find-gpus.ts";
 import { packagedBackend } from "../packages/packaged-backend.ts";
@@ -47,8 +48,10 @@ export function isPythonBased(name: string, directory: string): boolean {
  * `--backend-directory`.
  */
 export function createBackends(control: ModelControl, directory: string): ReadonlyMap<string, Backend> {
+  const turns = sharedTurns();
   const all = [
-    ...onnxBackends(),
+    ...onnxBackends(turns),
+    filBackend(turns),
     ...["python", ...OWN_PYTHON_BACKENDS].map((name) => pythonBackend(name, control)),
     ...["llm", "tensorrtllm"].map(llmBackend),
     ...plainBackends(),
@@ -65,12 +68,30 @@ export async function closeBackends(manager: ModelManager, backends: ReadonlyMap
   await Promise.all([...new Set(backends.values())].map((backend) => backend.close()));
 }
 
+type SharedTurns = () => Promise<RunTurns>;
+
+/** Backends with native code share libuv's threads, and the time of the event loop. */
+function sharedTurns(): SharedTurns {
+  let turns: Promise<RunTurns> | undefined;
+  const create = async (): Promise<RunTurns> => (await import("../backend/native-run/run-turns.ts")).newRunTurns();
+  return () => {
+    turns ??= create();
+    return turns;
+  };
+}
+
+function filBackend(turns: SharedTurns): Backend {
+  return lazyBackend("fil", async () =>
+    (await import("../backend/fil/fil-backend.ts")).createFilBackend({ turns: await turns() }),
+  );
+}
+
 /** Both run on the same threads and share their turns, so one call makes both. */
-function onnxBackends(): Backend[] {
+function onnxBackends(turns: SharedTurns): Backend[] {
   let both: Promise<readonly Backend[]> | undefined;
   const create = async (): Promise<readonly Backend[]> => {
     const { createOnnxBackends } = await import("../backend/onnx/onnx-backend.ts");
-    return createOnnxBackends(usableGpus);
+    return createOnnxBackends(usableGpus, await turns());
   };
   return ["onnxruntime", "tensorrt"].map((name) =>
     lazyBackend(name, async () => {

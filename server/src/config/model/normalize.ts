@@ -9,7 +9,7 @@ const DEFAULT_SEQUENCE_IDLE_US = 1_000_000;
 /** Backends that run several small instances on a CPU faster than one. */
 const BACKENDS_WITH_TWO_CPU_INSTANCES: ReadonlySet<string> = new Set(["onnxruntime", "tensorflow"]);
 /** Pipeline configurations for these backends say KIND_GPU; without a GPU they run on the CPU. */
-const BACKENDS_WRITTEN_FOR_GPUS: ReadonlySet<string> = new Set(["tensorrt"]);
+const BACKENDS_WRITTEN_FOR_GPUS: ReadonlySet<string> = new Set(["tensorrt", "fil"]);
 
 export function normalizeModelConfig(config: ModelConfig): ModelConfig {
   const isEnsemble = config.ensemble_scheduling !== undefined;
