@@ -61,7 +61,7 @@ function runRequest(
         {
           request,
           batchSize,
-          outputNames: [],
+          outputNames: request.outputs,
           respond: ({ outputs }) => resolve(new Map(outputs.map((output) => [output.name, output]))),
           fail: reject,
           drained: () => Promise.resolve(),

@@ -16,6 +16,7 @@ export const SERVER_ENVIRONMENT = {
   NEREID_XGBOOST_LIB: { default: "the package xgboost of Python", meaning: "Path of XGBoost's library." },
   NEREID_LIGHTGBM_LIB: { default: "the package lightgbm of Python", meaning: "Path of LightGBM's library." },
   NEREID_TREELITE_LIB: { default: "the package treelite of Python", meaning: "Path of treelite's library." },
+  NEREID_OPENVINO_LIB: { default: "the package openvino of Python", meaning: "Path of libopenvino_c." },
   NEREID_GGML_DIR: { default: "the installed package", meaning: "Folder with the libraries of ggml." },
   NEREID_CUDA_LIBRARIES: {
     default: "none",

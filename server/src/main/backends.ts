@@ -6,6 +6,7 @@ import type { Backend, ModelSource, UsableGpus } from "../backend/backend.ts";
 import { lazyBackend } from "../backend/lazy-backend.ts";
 import type { RunTurns } from "../backend/native-run/run-turns.ts";
 import type { ModelControl } from "../backend/python/questions.ts";
+import { refusedBackend } from "../backend/refused/refused-backend.ts";
 import { visibleGpus } from "../device/cuda/find-gpus.ts";
 import { packagedBackend } from "../packages/packaged-backend.ts";
 import type { ModelManager } from "../repository/model-manager.ts";
@@ -31,7 +32,8 @@ class InstalledBackends extends Map<string, Backend> {
 
   override get(name: string): Backend | undefined {
     const known = super.get(name);
-    if (known !== undefined || !isPythonBased(name, this.#directory)) return known;
+    if (known !== undefined) return known;
+    if (!isPythonBased(name, this.#directory)) return refusedBackend(name);
     const backend = pythonBackend(name, this.#control);
     this.set(name, backend);
     return backend;
@@ -51,7 +53,7 @@ export function createBackends(control: ModelControl, directory: string): Readon
   const turns = sharedTurns();
   const all = [
     ...onnxBackends(turns),
-    filBackend(turns),
+    ...libraryBackends(turns),
     ...["python", ...OWN_PYTHON_BACKENDS].map((name) => pythonBackend(name, control)),
     ...["llm", "tensorrtllm"].map(llmBackend),
     ...plainBackends(),
@@ -80,10 +82,16 @@ function sharedTurns(): SharedTurns {
   };
 }
 
-function filBackend(turns: SharedTurns): Backend {
-  return lazyBackend("fil", async () =>
-    (await import("../backend/fil/fil-backend.ts")).createFilBackend({ turns: await turns() }),
-  );
+/** Models that the libraries of Python packages compute. */
+function libraryBackends(turns: SharedTurns): Backend[] {
+  return [
+    lazyBackend("fil", async () =>
+      (await import("../backend/fil/fil-backend.ts")).createFilBackend({ turns: await turns() }),
+    ),
+    lazyBackend("openvino", async () =>
+      (await import("../backend/openvino/openvino-backend.ts")).createOpenvinoBackend({ turns: await turns() }),
+    ),
+  ];
 }
 
 /** Both run on the same threads and share their turns, so one call makes both. */

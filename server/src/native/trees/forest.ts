@@ -39,6 +39,9 @@ export interface ForestOptions {
   readonly numThreads: number;
 }
 
+/** Text of a failure that the library does not explain. */
+export const NO_REASON = "failed without a reason";
+
 /** In the words of the library. */
 export class ForestError extends Error {
   constructor(library: string, message: string) {

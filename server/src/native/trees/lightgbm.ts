@@ -2,9 +2,10 @@
  * LightGBM's C library: models in its text format. Source: LightGBM documentation, "C API" (c_api.h). Does not know the use
  * of a model.
  */
+
+import { CheckedCalls } from "../checked-calls.ts";
 import { type Address, cString, type NativeFunction, openLibrary, type Pointer } from "../ffi.ts";
 import type { PythonLibrarySpec } from "../python-library.ts";
-import { CheckedCalls } from "./checked-calls.ts";
 import {
   type Forest,
   ForestError,
@@ -13,6 +14,7 @@ import {
   type ForestOptions,
   type ForestOutput,
   type ForestRows,
+  NO_REASON,
   outputLength,
 } from "./forest.ts";
 import { expectLightgbmText } from "./lightgbm-text.ts";
@@ -51,7 +53,7 @@ export class LightgbmLibrary {
     const lastError = library.func<[], string | null>("LGBM_GetLastError", "str", []);
     const ints = new Array<string>(7).fill("int");
     this.path = path;
-    this.#calls = new CheckedCalls("LightGBM", () => lastError());
+    this.#calls = new CheckedCalls(() => new ForestError("LightGBM", lastError() ?? NO_REASON));
     this.#predict = library.func("LGBM_BoosterPredictForMat", "int", [
       "void*",
       "void*",

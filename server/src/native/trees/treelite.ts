@@ -2,6 +2,8 @@
  * Treelite's C library: checkpoints of scikit-learn's and cuML's models, and XGBoost's old binary files, computed by GTIL.
  * Source: treelite documentation, "C API" (c_api.h, version 4). Does not know the use of a model.
  */
+
+import { CheckedCalls } from "../checked-calls.ts";
 import {
   type Address,
   copyFromMemory,
@@ -12,7 +14,6 @@ import {
   type Pointer,
 } from "../ffi.ts";
 import type { PythonLibrarySpec } from "../python-library.ts";
-import { CheckedCalls } from "./checked-calls.ts";
 import {
   type Forest,
   ForestError,
@@ -20,6 +21,7 @@ import {
   type ForestModel,
   type ForestOptions,
   type ForestRows,
+  NO_REASON,
 } from "./forest.ts";
 
 export const TREELITE_LIBRARY: PythonLibrarySpec = {
@@ -52,14 +54,13 @@ export class TreeliteLibrary {
   readonly path: string;
   readonly #functions: Functions;
   readonly #calls: CheckedCalls;
-  readonly #lastError: () => string | null;
 
   /** @throws Error with the reason of the dynamic linker, or when the version has no GTIL in its C API */
   constructor(path: string) {
     const library = openLibrary(path);
     this.path = path;
-    this.#lastError = library.func<[], string | null>("TreeliteGetLastError", "str", []);
-    this.#calls = new CheckedCalls("treelite", this.#lastError);
+    const lastError = library.func<[], string | null>("TreeliteGetLastError", "str", []);
+    this.#calls = new CheckedCalls(() => new ForestError("treelite", lastError() ?? NO_REASON));
     this.#functions = loadFunctions(library);
   }
 

@@ -2,6 +2,8 @@
  * XGBoost's C library: models in JSON and UBJSON, computed without a matrix of their own. Sources: XGBoost documentation,
  * "XGBoost C Package" (c_api.h), and "Introduction to Model IO". Does not know the use of a model.
  */
+
+import { CheckedCalls } from "../checked-calls.ts";
 import {
   type Address,
   addressOf,
@@ -12,7 +14,6 @@ import {
   type Pointer,
 } from "../ffi.ts";
 import type { PythonLibrarySpec } from "../python-library.ts";
-import { CheckedCalls } from "./checked-calls.ts";
 import {
   type Forest,
   ForestError,
@@ -21,6 +22,7 @@ import {
   type ForestOptions,
   type ForestOutput,
   type ForestRows,
+  NO_REASON,
   outputLength,
 } from "./forest.ts";
 
@@ -67,7 +69,7 @@ export class XgboostLibrary {
     const lastError = library.func<[], string | null>("XGBGetLastError", "str", []);
     this.path = path;
     this.version = readVersion(library.func("XGBoostVersion", "void", ["void*", "void*", "void*"]));
-    this.#calls = new CheckedCalls("XGBoost", () => lastError());
+    this.#calls = new CheckedCalls(() => new ForestError("XGBoost", lastError() ?? NO_REASON));
     this.#functions = {
       create: library.func("XGBoosterCreate", "int", ["void*", "uint64", "void*"]),
       load: library.func("XGBoosterLoadModelFromBuffer", "int", ["void*", "void*", "uint64"]),
