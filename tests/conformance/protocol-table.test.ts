@@ -16,7 +16,8 @@ const ROWS: readonly (readonly [letter: string, first: number, last: number])[] 
   ["L", 1, 4],
   ["C", 1, 3],
   ["O", 3, 6],
-  ["B", 10, 11],
+  ["B", 3, 3],
+  ["B", 9, 11],
   ["B", 14, 16],
 ];
 const MIN_PROOFS = 1;

@@ -9,7 +9,8 @@ import { promisify } from "node:util";
 import type { Backend } from "../../server/src/backend/backend.ts";
 import { createOnnxBackend } from "../../server/src/backend/onnx/onnx-backend.ts";
 import { createOpenvinoBackend } from "../../server/src/backend/openvino/openvino-backend.ts";
-import { addSub, type Dim, node, ONNX_TYPE, model as onnxModel, tensor } from "../fakes/onnx-writer.ts";
+import { addSub, ONNX_TYPE } from "../fakes/onnx-writer.ts";
+import { perceptron } from "../fakes/perceptron.ts";
 import { fakeSource, floatsOf, floatTensor, loadInstance, runOnce } from "../fakes/run-instance.ts";
 import { differences, environmentOf } from "../fakes/tree-models.ts";
 import { type PythonVenv, pythonVenv } from "../python-venv.ts";
@@ -50,31 +51,12 @@ async function answer(backend: Backend, config: string, numRows: number): Promis
   return floatsOf((await loaded.run([rowsOf(numRows)], { outputs: ["Y"] })).get("Y"));
 }
 
-/** Two layers with a softmax. */
-function perceptron(batch: Dim): Uint8Array {
-  const weights = (name: string, factor: number): Uint8Array => {
-    const values = Float32Array.from({ length: SIZE * SIZE }, (_, i) => Math.cos(i * factor) / 4);
-    return tensor(name, ONNX_TYPE.FLOAT, [SIZE, SIZE], new Uint8Array(values.buffer));
-  };
-  return onnxModel({
-    nodes: [
-      node("MatMul", ["X", "A"], ["h1"]),
-      node("Tanh", ["h1"], ["h2"]),
-      node("MatMul", ["h2", "B"], ["h3"]),
-      node("Softmax", ["h3"], ["Y"]),
-    ],
-    inputs: [["X", ONNX_TYPE.FLOAT, [batch, SIZE]]],
-    outputs: [["Y", ONNX_TYPE.FLOAT, [batch, SIZE]]],
-    initializers: [weights("A", 0.7), weights("B", 1.3)],
-  });
-}
-
 describe("the backend `openvino`", { skip: venv.reason }, () => {
   const backend = createOpenvinoBackend({ environment: environmentOf(venv.python ?? "") });
   before(async () => {
     mkdirSync(join(folder, "1"));
-    writeFileSync(join(folder, "1", "model.onnx"), perceptron("n"));
-    writeFileSync(join(folder, "1", "eight.onnx"), perceptron(8));
+    writeFileSync(join(folder, "1", "model.onnx"), perceptron("n", SIZE));
+    writeFileSync(join(folder, "1", "eight.onnx"), perceptron(8, SIZE));
     writeFileSync(join(folder, "1", "pair.onnx"), addSub(ONNX_TYPE.INT32, ["n", 4]));
     await promisify(execFile)(venv.python ?? "", [
       "-c",

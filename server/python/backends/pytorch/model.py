@@ -9,6 +9,8 @@ import numpy as np
 import triton_python_backend_utils as pb_utils
 from nereid_stub.packages import import_package
 
+#: Parameters that are read.
+_USED = {"INTRA_OP_THREAD_COUNT", "INTER_OP_THREAD_COUNT", "NUM_THREADS", "INFERENCE_MODE", "EXECUTION_ENV_PATH"}
 _BY_POSITION = re.compile(r"^.*__(\d+)$")
 
 
@@ -25,6 +27,10 @@ class TritonPythonModel:
         ):
             if int(self._parameter(name, "0")) > 0:
                 apply(int(self._parameter(name, "0")))
+        unused = sorted(set(self._config.get("parameters", {})) - _USED)
+        if unused:
+            name = self._config.get("name", "")
+            pb_utils.Logger.log_info("model '%s': parameters without effect on this engine: %s" % (name, ", ".join(unused)))
         self._guard = torch.inference_mode if self._parameter("INFERENCE_MODE", "true") == "true" else torch.no_grad
         self._module = self._load(pb_utils.get_model_dir())
         self._inputs = self._input_order([entry["name"] for entry in self._config["input"]])

@@ -115,7 +115,8 @@ class OnnxBackend implements Backend {
     const runtime = this.#loadRuntime(source);
     const { config } = source;
     const providers = gpuProviders(config, deviceId);
-    for (const { kind } of providers) expectProvider(runtime, kind, config.name);
+    for (const { kind } of providers)
+      expectProvider(runtime, kind, `model '${config.name}' has instances of kind KIND_GPU`);
     const threads = { intraOpThreads: gpuThreads(config), runsOnOwnThreads: true };
     const ofModel = sessionOptions(config, availableParallelism());
     const { session } = await this.#open(source, { ...ofModel, ...threads, providers });
@@ -133,6 +134,9 @@ class OnnxBackend implements Backend {
     options: SessionOptions,
   ): Promise<{ readonly session: OnnxSession; readonly profile: ShapeProfile | undefined }> {
     const runtime = this.#loadRuntime(source);
+    if (options.providers?.some(({ kind }) => kind === "openvino") === true) {
+      expectProvider(runtime, "openvino", `model '${source.name}' asks for OpenVINO's kernels`);
+    }
     const { path, profile } = await this.#find(source);
     try {
       return { session: await runtime.createSession(path, options), profile };
@@ -187,11 +191,11 @@ class OnnxModel implements BackendModel {
 const LIBRARY_SETTING = "library";
 
 /** @throws ServerError that says which library lacks it, and how to name another */
-function expectProvider({ providers, path, version }: OnnxRuntime, kind: ProviderKind, model: string): void {
+function expectProvider({ providers, path, version }: OnnxRuntime, kind: ProviderKind, needs: string): void {
   const name = PROVIDER_NAMES[kind];
   if (providers.includes(name)) return;
   const text =
-    `model '${model}' has instances of kind KIND_GPU, which need ${name}: ONNX Runtime ${version} in ${path} has ` +
+    `${needs}, which need ${name}: ONNX Runtime ${version} in ${path} has ` +
     `${providers.join(", ")} only; name a library that has it with --backend-config=onnxruntime,library=<path> or in ` +
     "NEREID_ONNXRUNTIME_LIB";
   throw new ServerError("unsupported", text);

@@ -22,6 +22,7 @@ test("sessionOptions() has defaults that leave the cores to the server", () => {
     memoryPattern: undefined,
     config: spinning,
     runConfig: new Map(),
+    providers: [],
     customOpLibraries: [],
   });
 });
@@ -52,6 +53,16 @@ test("sessionOptions() divides the cores among the instances", () => {
   for (const [text, threads] of table) assert.equal(options(text).intraOpThreads, threads);
 });
 
+test("sessionOptions() asks for OpenVINO's kernels with their options", () => {
+  const accelerator = '{ name: "openvino" parameters { key: "num_streams" value: "2" } }';
+  const text = `optimization { execution_accelerators { cpu_execution_accelerator [ ${accelerator} ] } }`;
+  const expected = new Map([
+    ["device_type", "CPU"],
+    ["num_streams", "2"],
+  ]);
+  assert.deepEqual(options(text).providers, [{ kind: "openvino", options: expected }]);
+});
+
 test("sessionOptions() refuses what it cannot do", () => {
   const table: [string, string][] = [
     [
@@ -62,8 +73,8 @@ test("sessionOptions() refuses what it cannot do", () => {
     [parameter("intra_op_thread_count", "99999999999"), "failed to convert '99999999999' to integral number"],
     [parameter("enable_mem_arena", "maybe"), "failed to convert 'maybe' to boolean"],
     [
-      'optimization { execution_accelerators { cpu_execution_accelerator [ { name: "openvino" } ] } }',
-      "unknown Execution Accelerator 'openvino' is requested",
+      'optimization { execution_accelerators { cpu_execution_accelerator [ { name: "tensorrt" } ] } }',
+      "unknown Execution Accelerator 'tensorrt' is requested",
     ],
   ];
   for (const [text, message] of table) assert.throws(() => options(text), { code: "invalid_argument", message });

@@ -1,7 +1,7 @@
 /** Maps a model's configuration and the backend's settings to ONNX Runtime's options. Pure: it calls nothing. */
 import type { ModelConfig } from "../../core/model-config.ts";
 import { invalidArgument } from "../../core/server-error.ts";
-import type { RuntimeOptions, SessionOptions } from "../../native/onnxruntime/onnxruntime.ts";
+import type { ProviderOptions, RuntimeOptions, SessionOptions } from "../../native/onnxruntime/onnxruntime.ts";
 
 type Settings = ReadonlyMap<string, string>;
 
@@ -19,7 +19,6 @@ const NO_SPINNING: readonly (readonly [string, string])[] = [
 
 /** @throws ServerError when a value is no number, no boolean or unknown */
 export function sessionOptions(config: ModelConfig, numCores: number): SessionOptions {
-  refuseAccelerators(config);
   const isParallel = executionMode(config) === 1;
   const intraOpThreads = integer(config, "intra_op_thread_count");
   const interOpThreads = integer(config, "inter_op_thread_count");
@@ -37,6 +36,7 @@ export function sessionOptions(config: ModelConfig, numCores: number): SessionOp
       deviceAllocator === undefined ? NO_SPINNING : [...NO_SPINNING, [DEVICE_ALLOCATOR, deviceAllocator]],
     ),
     runConfig: new Map(shrinkage === undefined ? [] : [[ARENA_SHRINKAGE, shrinkage]]),
+    providers: cpuProviders(config),
     customOpLibraries: config.model_operations?.op_library_filename ?? [],
   };
 }
@@ -84,11 +84,13 @@ function executionMode(config: ModelConfig): number {
   return mode;
 }
 
-/** CPU accelerators are asked of us and we have none; those for GPUs do not concern an instance on the CPU. */
-function refuseAccelerators(config: ModelConfig): void {
-  const [accelerator] = config.optimization?.execution_accelerators?.cpu_execution_accelerator ?? [];
-  if (accelerator !== undefined)
-    throw invalidArgument(`unknown Execution Accelerator '${accelerator.name}' is requested`);
+/** Accelerators of instances on the CPU, which are OpenVINO alone; those for GPUs do not concern them. */
+function cpuProviders(config: ModelConfig): readonly ProviderOptions[] {
+  const accelerators = config.optimization?.execution_accelerators?.cpu_execution_accelerator ?? [];
+  return accelerators.map(({ name, parameters }) => {
+    if (name !== "openvino") throw invalidArgument(`unknown Execution Accelerator '${name}' is requested`);
+    return { kind: "openvino", options: new Map([["device_type", "CPU"], ...Object.entries(parameters)]) };
+  });
 }
 
 function integer(config: ModelConfig, key: string): number {

@@ -134,6 +134,9 @@ export interface OrtApi {
   readonly UpdateTensorRTProviderOptions: Call<[provider: Address, keys: Pointer, values: Pointer, count: number]>;
   readonly ReleaseTensorRTProviderOptions: Release;
   readonly SessionOptionsAppendExecutionProvider_CUDA_V2: Call<[options: Address, provider: Address]>;
+  readonly SessionOptionsAppendExecutionProvider_OpenVINO_V2: Call<
+    [options: Address, keys: Pointer, values: Pointer, count: number]
+  >;
   readonly CreateCUDAProviderOptions: Call<[out: Pointer]>;
   readonly UpdateCUDAProviderOptions: Call<[provider: Address, keys: Pointer, values: Pointer, count: number]>;
   readonly ReleaseCUDAProviderOptions: Release;
@@ -233,6 +236,7 @@ const FUNCTIONS: Readonly<Record<OrtFunctionName, readonly [number, readonly CTy
   UpdateCUDAProviderOptions: [206, [P, P, P, N]],
   ReleaseCUDAProviderOptions: [208, [P], "void"],
   RegisterCustomOpsLibrary_V2: [228, [P, P]],
+  SessionOptionsAppendExecutionProvider_OpenVINO_V2: [275, [P, P, P, N]],
   RunAsync: [260, [P, P, P, P, N, P, N, P, P, P]],
 };
 

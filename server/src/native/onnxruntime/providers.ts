@@ -9,12 +9,13 @@ import { type Address, addressOf, cString, type Pointer, readCString, viewMemory
 import type { OrtApi, Status } from "./api.ts";
 import { check, OnnxRuntimeError } from "./status.ts";
 
-export type ProviderKind = "cuda" | "tensorrt";
+export type ProviderKind = "cuda" | "tensorrt" | "openvino";
 
 /** By ONNX Runtime's names. */
 export const PROVIDER_NAMES: Readonly<Record<ProviderKind, string>> = {
   cuda: "CUDAExecutionProvider",
   tensorrt: "TensorrtExecutionProvider",
+  openvino: "OpenVINOExecutionProvider",
 };
 
 interface ProviderCalls {
@@ -24,7 +25,7 @@ interface ProviderCalls {
   release(provider: Address): void;
 }
 
-function callsOf(api: OrtApi, kind: ProviderKind): ProviderCalls {
+function callsOf(api: OrtApi, kind: "cuda" | "tensorrt"): ProviderCalls {
   if (kind === "cuda") {
     return {
       create: api.CreateCUDAProviderOptions,
@@ -41,10 +42,11 @@ function callsOf(api: OrtApi, kind: ProviderKind): ProviderCalls {
   };
 }
 
-/** GPU providers are separate libraries beside the main one. */
+/** Providers are separate libraries beside the main one. */
 const LIBRARIES: ReadonlyMap<string, string> = new Map([
   [PROVIDER_NAMES.cuda, "libonnxruntime_providers_cuda.so"],
   [PROVIDER_NAMES.tensorrt, "libonnxruntime_providers_tensorrt.so"],
+  [PROVIDER_NAMES.openvino, "libonnxruntime_providers_openvino.so"],
 ]);
 
 /** Providers whose libraries are present. */
@@ -74,6 +76,10 @@ interface ProviderSettings {
 
 /** @throws OnnxRuntimeError when the library lacks it, or its libraries or devices are missing */
 export function appendProvider(api: OrtApi, settings: Address, provider: ProviderSettings): void {
+  if (provider.kind === "openvino") {
+    appendOpenvino(api, settings, provider);
+    return;
+  }
   loadCudnn();
   try {
     withFoundLibraries(() => append(api, settings, provider));
@@ -82,7 +88,16 @@ export function appendProvider(api: OrtApi, settings: Address, provider: Provide
   }
 }
 
+/** It takes its options as texts, without an object of its own. */
+function appendOpenvino(api: OrtApi, settings: Address, { options }: ProviderSettings): void {
+  const [keys, values] = [[...options.keys()].map(cString), [...options.values()].map(cString)];
+  const addresses = (texts: readonly Uint8Array[]): BigUint64Array => BigUint64Array.from(texts, addressOf);
+  const append = api.SessionOptionsAppendExecutionProvider_OpenVINO_V2;
+  check(api, append(settings, addresses(keys), addresses(values), options.size));
+}
+
 function append(api: OrtApi, settings: Address, { kind, options }: ProviderSettings): void {
+  if (kind === "openvino") throw new RangeError("OpenVINO's provider has no options object");
   const calls = callsOf(api, kind);
   const out = new BigUint64Array(1);
   check(api, calls.create(out));
