@@ -153,6 +153,7 @@ Commit ${commit}, ${date}, Node ${process.version}, ${machine}; load and servers
 Command: \`npm run bench:trees -- --seconds=${values.seconds} --rounds=${values.rounds}\`, with an interpreter that has xgboost, onnxruntime, fastapi and uvicorn.
 
 \`xgboost\` has 200 trees on ${FEATURES} features, \`onnx\` two layers of ${FEATURES}. ${NUM_CLIENTS} connections; medians of ${values.rounds} rounds. CPU is that of the server for each request.
+Other programs used the machine at the same time, so that rates vary by half; the CPU of a request is the steadier figure.
 
 | case | requests/s | p99 ms | CPU us | FastAPI requests/s | p99 ms | CPU us | times |
 | --- | --- | --- | --- | --- | --- | --- | --- |

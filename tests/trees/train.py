@@ -75,7 +75,12 @@ def xgboost_case(objective, file="xgboost.json", model_type="xgboost_json", **op
 
 
 def save_xgboost(model, folder, file):
-    raw = model.save_raw(raw_format="json" if file.endswith(".json") else "ubj")
+    import xgboost
+
+    form = "json" if file.endswith(".json") else "ubj"
+    if file.endswith(".model") and xgboost.__version__ < "3":
+        form = "deprecated"  # the binary format, which later releases neither write nor read
+    raw = model.save_raw(raw_format=form)
     with open(os.path.join(folder, file), "wb") as out:
         out.write(raw)
 

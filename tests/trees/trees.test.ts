@@ -13,6 +13,11 @@ const venv: PythonVenv =
   longTestsReason === undefined
     ? await pythonVenv(ALL_LIBRARIES, TREES_VENV)
     : { python: undefined, reason: longTestsReason };
+/** Writes XGBoost's old binary format. */
+const oldVenv: PythonVenv =
+  longTestsReason === undefined
+    ? await pythonVenv(["numpy", "xgboost-cpu==2.1.4"], "trees-old")
+    : { python: undefined, reason: longTestsReason };
 const folder = mkdtempSync(join(tmpdir(), "nereid-trees-"));
 after(() => rmSync(folder, { recursive: true, force: true }));
 
@@ -21,9 +26,17 @@ if (venv.python === undefined) {
 } else {
   const environment = environmentOf(venv.python);
   await trainTrees(venv.python, folder);
-  for (const name of readdirSync(folder)) {
+  const names = readdirSync(folder);
+  for (const name of names) {
     test(`${name} equals its library to ${TOLERANCE}`, async () => {
       await expectEqualAnswers(createFilBackend({ environment }), join(folder, name), TOLERANCE);
     });
   }
 }
+
+test("XGBoost's old binary format equals XGBoost 2.1", { skip: venv.reason ?? oldVenv.reason }, async () => {
+  const old = join(folder, "old");
+  await trainTrees(oldVenv.python ?? "", old, ["xgboost_old_name"]);
+  const backend = createFilBackend({ environment: environmentOf(venv.python ?? "") });
+  await expectEqualAnswers(backend, join(old, "xgboost_old_name"), TOLERANCE);
+});
