@@ -10,6 +10,7 @@ import { StatisticsCounter } from "../../server/src/scheduler/model-statistics.t
 import { ScheduledRequest } from "../../server/src/scheduler/scheduled-request.ts";
 import { SequenceFeed } from "../../server/src/scheduler/sequence/feed.ts";
 import { SequenceScheduler } from "../../server/src/scheduler/sequence/sequence-scheduler.ts";
+import type { StartHold } from "../../server/src/scheduler/start-hold.ts";
 import { fakeConfig, fakeInput, fakeOutput } from "./model-config.ts";
 import { collect, fakeRequest, int32, int32Values } from "./requests.ts";
 
@@ -128,6 +129,7 @@ export function setUpSequences(
   config: ModelConfig,
   instances: readonly ModelInstance[],
   files: ReadonlyMap<string, Uint8Array> = new Map(),
+  hold?: StartHold,
 ): SequenceSetUp {
   const batching = config.sequence_batching ?? fakeSequenceBatching();
   const warnings: string[] = [];
@@ -136,7 +138,7 @@ export function setUpSequences(
   const statistics = new StatisticsCounter();
   const signature = signatureOf(config);
   const feed = new SequenceFeed(config, files);
-  const scheduler = new SequenceScheduler({ config, batching, feed, signature, instances, statistics, log });
+  const scheduler = new SequenceScheduler({ config, batching, feed, signature, instances, statistics, log, hold });
   const decoupled = config.model_transaction_policy?.decoupled ?? false;
   const context = { signature, version: "1", statistics, decoupled, reshapesOutputs: false };
   const shape = config.max_batch_size > 0 ? [1, 1] : [1];

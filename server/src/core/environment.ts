@@ -43,6 +43,20 @@ export const SERVER_ENVIRONMENT = {
     meaning: "Folder in which archives of execution environments are unpacked. It must belong to the server's user.",
   },
   TRITON_SERVER_CPU_ONLY: { default: "0", meaning: "Any value except 0: GPUs are not used." },
+  TRITONSERVER_DELAY_SCHEDULER: {
+    default: "0",
+    meaning: "For tests: the first batch of a dynamic or sequence batcher waits until so many requests are queued.",
+  },
+  TRITONSERVER_BACKLOG_DELAY_SCHEDULER: {
+    default: "0",
+    meaning: "For tests: with the variable before, so many requests of sequences without a slot must wait too.",
+  },
+  TEST_FAIL_WITH_QUERY_RESULT: {
+    default: "not set",
+    meaning: "Backend query: set, its answers are errors that tell the outputs.",
+  },
+  TEST_BYTE_SIZE: { default: "2", meaning: "Backend query: bytes of an output." },
+  TEST_ANONYMOUS: { default: "not set", meaning: "Backend query: set, it asks for outputs without a name." },
   TRITON_SERVER_ESCAPE_LOG_MESSAGES: {
     default: "1",
     meaning: "0: log messages are written as they are, control characters included.",

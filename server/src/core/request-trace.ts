@@ -21,7 +21,9 @@ export type TraceMoment =
   | "COMPUTE_OUTPUT_START"
   | "COMPUTE_END"
   | "REQUEST_END"
-  | "INFER_RESPONSE_COMPLETE";
+  | "INFER_RESPONSE_COMPLETE"
+  /** An activity that a backend names. */
+  | `CUSTOM_${string}`;
 
 export type TensorMoment = "TENSOR_QUEUE_INPUT" | "TENSOR_BACKEND_INPUT" | "TENSOR_BACKEND_OUTPUT";
 

@@ -172,5 +172,12 @@ function testBackends(): Backend[] {
     lazyBackend("iterative_sequence", async () =>
       (await import("../backend/testing/iterative-sequence.ts")).createIterativeSequenceBackend(),
     ),
+    lazyBackend("query", async () => (await import("../backend/testing/query.ts")).createQueryBackend()),
+    lazyBackend("distributed_addsub", async () =>
+      (await import("../backend/testing/distributed-addsub.ts")).createDistributedAddsubBackend(),
+    ),
+    lazyBackend("implicit_state", async () =>
+      (await import("../backend/testing/implicit-state.ts")).createImplicitStateBackend(),
+    ),
   ];
 }

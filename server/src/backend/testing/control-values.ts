@@ -60,13 +60,14 @@ function expectVector(
   if (!fits) throw invalid(source, backend, `exactly one vector '${name}' of TYPE_INT32`);
 }
 
-function tensorOf(request: BackendRequest, name: string): Tensor {
+/** @throws ServerError when the request has none of that name */
+export function tensorOf(request: BackendRequest, name: string): Tensor {
   const tensor = request.request.inputs.find((input) => input.name === name);
   if (tensor === undefined) throw invalidArgument(`the request has no tensor '${name}'`);
   return tensor;
 }
 
-function viewOf({ data }: Tensor): DataView {
+export function viewOf({ data }: Tensor): DataView {
   return new DataView(data.buffer, data.byteOffset, data.byteLength);
 }
 

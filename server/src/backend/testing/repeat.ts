@@ -1,6 +1,7 @@
 /**
- * `repeat`, decoupled: one response per element of IN (INT32 [n]), sent after DELAY[i] ms (UINT32 [n]); after the last one
- * the request is given free when WAIT ms (UINT32 [1]) are over. OUT is the element, IDX (UINT32) its index.
+ * `repeat`: one response per element of IN (INT32 [n]), sent after DELAY[i] ms (UINT32 [n]); after the last one the request is
+ * given free when WAIT ms (UINT32 [1]) are over. OUT is the element, IDX (UINT32) its index. A model that is not decoupled must
+ * be asked for one response.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { invalidArgument, ServerError } from "../../core/server-error.ts";
@@ -10,12 +11,10 @@ import { createTestBackend } from "./test-backend.ts";
 
 export function createRepeatBackend(): Backend {
   return createTestBackend("repeat", (source) => {
-    if (source.config.model_transaction_policy?.decoupled !== true) {
-      const text = `model '${source.name}' of backend 'repeat' needs model_transaction_policy { decoupled: true }`;
-      throw invalidArgument(text);
-    }
+    const isDecoupled = source.config.model_transaction_policy?.decoupled === true;
     return {
       execute(request) {
+        if (!isDecoupled) return answerOnce(request);
         void answer(request);
         const waitMs = words(request, "WAIT")?.getUint32(0, true) ?? 0;
         return waitMs > 0 ? sleep(waitMs) : undefined;
@@ -32,14 +31,31 @@ async function answer(request: BackendRequest): Promise<void> {
   for (let i = 0; i < count && !signal.aborted; i += 1) {
     const delayMs = delays === undefined || delays.byteLength < 4 * (i + 1) ? 0 : delays.getUint32(4 * i, true);
     if (delayMs > 0) await sleep(delayMs, undefined, { signal }).catch(() => undefined);
-    request.respond({
-      outputs: [scalar("OUT", "INT32", input?.getInt32(4 * i, true) ?? 0), scalar("IDX", "UINT32", i)],
-      final: false,
-    });
+    request.respond({ outputs: outputsOf(input, i), final: false });
     await request.drained();
   }
   if (signal.aborted) request.fail(new ServerError("cancelled", "request was cancelled by its client"));
   else request.respond({ outputs: [], final: true });
+}
+
+/** The only response of a model that is not decoupled. */
+async function answerOnce(request: BackendRequest): Promise<void> {
+  const input = words(request, "IN");
+  const count = input === undefined ? 0 : input.byteLength / 4;
+  if (count !== 1) {
+    const text = `expected a single response, got ${count}: IN of a model of backend 'repeat' that is not decoupled must have one element`;
+    request.fail(invalidArgument(text));
+    return;
+  }
+  const delayMs = words(request, "DELAY")?.getUint32(0, true) ?? 0;
+  const waitMs = words(request, "WAIT")?.getUint32(0, true) ?? 0;
+  if (delayMs > 0) await sleep(delayMs);
+  request.respond({ outputs: outputsOf(input, 0), final: true });
+  if (waitMs > 0) await sleep(waitMs);
+}
+
+function outputsOf(input: DataView | undefined, index: number): readonly Tensor[] {
+  return [scalar("OUT", "INT32", input?.getInt32(4 * index, true) ?? 0), scalar("IDX", "UINT32", index)];
 }
 
 function words(request: BackendRequest, name: string): DataView | undefined {

@@ -1,6 +1,7 @@
 /**
  * The frame of the small backends that black-box tests of inference servers use: a function of a batch, with
- * `execute_delay_ms` before it runs. No state but what the function keeps.
+ * `execute_delay_ms` before it runs, times `instance_wise_delay_multiplier` and the number of the instance where that is more.
+ * No state but what the function keeps.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { invalidArgument } from "../../core/server-error.ts";
@@ -10,18 +11,30 @@ import type { Backend, BackendRequest, Batch, ModelInstance, ModelSource } from 
 export type TestExecute = (request: BackendRequest, row: number) => Promise<void> | void;
 
 /** All instances run the same function, or each has its own, which may keep state. */
-export type TestModel = { readonly execute: TestExecute } | { readonly createExecute: () => TestExecute };
+export type TestModel = ({ readonly execute: TestExecute } | { readonly createExecute: () => TestExecute }) & {
+  /** Frees what the model registered. */
+  readonly close?: () => void;
+};
 
 /** `load` sees the configuration once per model version. */
-export function createTestBackend(name: string, load: (source: ModelSource) => TestModel): Backend {
+export function createTestBackend(
+  name: string,
+  load: (source: ModelSource) => TestModel | Promise<TestModel>,
+): Backend {
   return {
     name,
     async load(source) {
       const delayMs = numberParameter(source, "execute_delay_ms", 0);
-      const model = load(source);
+      const multiplier = numberParameter(source, "instance_wise_delay_multiplier", 0);
+      const model = await load(source);
+      let instances = 0;
       return {
-        createInstance: async (spec) => createInstance(spec.name, delayMs, executeOf(model)),
-        close: async () => undefined,
+        async createInstance(spec) {
+          const factor = Math.max(1, multiplier * instances);
+          instances += 1;
+          return createInstance(spec.name, delayMs * factor, executeOf(model));
+        },
+        close: async () => model.close?.(),
       };
     },
     close: async () => undefined,

@@ -33,6 +33,7 @@ import type { RateLimiter } from "../../scheduler/rate-limiter.ts";
 import type { Scheduler } from "../../scheduler/scheduler.ts";
 import { SequenceFeed } from "../../scheduler/sequence/feed.ts";
 import { SequenceScheduler } from "../../scheduler/sequence/sequence-scheduler.ts";
+import { parseStartHold } from "../../scheduler/start-hold.ts";
 import { contentGeneration } from "../model-generation.ts";
 import { namespaceOfKey } from "../model-key.ts";
 import { ModelVersion, requestContext } from "../model-version.ts";
@@ -86,6 +87,7 @@ export async function loadModelVersion(
   const feed =
     batching === undefined ? undefined : new SequenceFeed(config, readInitialStates(config, polled.folder.path));
   expectActiveInstance(config);
+  const hold = parseStartHold(process.env);
   expectAdaptiveDelaySetting(config);
   const labels = readLabels(config, polled.folder.path);
   const strategy = await strategyOf(context, { ...source, config });
@@ -113,8 +115,8 @@ export async function loadModelVersion(
   });
   const inner =
     batching === undefined || feed === undefined
-      ? new BatchScheduler({ ...base, instances, limits, strategy })
-      : new SequenceScheduler({ ...base, batching, feed, instances, limits });
+      ? new BatchScheduler({ ...base, instances, limits, strategy, hold })
+      : new SequenceScheduler({ ...base, batching, feed, instances, limits, hold });
   const scheduler = withCache(context, { ...base, generation: () => generation }, inner);
   return new ModelVersion({
     ...base,

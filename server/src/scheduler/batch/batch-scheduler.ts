@@ -22,6 +22,7 @@ import { RequestQueue } from "../request-queue.ts";
 import { ResponseOrder } from "../response-order.ts";
 import type { ScheduledRequest } from "../scheduled-request.ts";
 import type { Scheduler } from "../scheduler.ts";
+import { NO_HOLD, type StartHold } from "../start-hold.ts";
 import { SingleClientTraffic, usesAdaptiveDelay } from "./adaptive-batching-delay.ts";
 import { type BatchCandidate, type BatchRules, decideBatch } from "./batch-decision.ts";
 import { batchKeyOf } from "./batch-key.ts";
@@ -48,6 +49,8 @@ export interface BatchSchedulerOptions {
   /** The model's own batching strategy. */
   readonly strategy?: BatchStrategy | undefined;
   readonly clock?: Clock | undefined;
+  /** Absent: batches start at once. */
+  readonly hold?: StartHold | undefined;
 }
 
 export class BatchScheduler implements Scheduler {
@@ -70,6 +73,8 @@ export class BatchScheduler implements Scheduler {
   /** No request waits for others, and tensors are those of the client. */
   readonly #answersNow: boolean;
   #isPumping = false;
+  /** No batch starts before so many requests wait; 0 from then on. */
+  #heldUntil: number;
 
   constructor(options: BatchSchedulerOptions) {
     const { config } = options;
@@ -85,6 +90,7 @@ export class BatchScheduler implements Scheduler {
     if (this.#rules !== undefined && this.#rules.queueDelayUs > 0) prepareShortWaits();
     if (options.strategy === undefined && usesAdaptiveDelay(config)) this.#singleClient = new SingleClientTraffic();
     this.#keyOf = batchKeyOf(options.signature);
+    this.#heldUntil = this.#rules === undefined ? 0 : (options.hold ?? NO_HOLD).queued;
     this.#decoupled = config.model_transaction_policy?.decoupled ?? false;
     this.#order = config.dynamic_batching?.preserve_ordering === true ? new ResponseOrder() : undefined;
     this.#answersNow = config.dynamic_batching === undefined && options.limits === undefined && !reshapes(config);
@@ -149,6 +155,8 @@ export class BatchScheduler implements Scheduler {
 
   #dispatchOne(): boolean {
     if (this.#queue.length === 0) return this.#pause(Number.POSITIVE_INFINITY);
+    if (this.#queue.length < this.#heldUntil) return this.#pause(Number.POSITIVE_INFINITY);
+    this.#heldUntil = 0;
     const nowMs = this.#clock.nowMs();
     this.#queue.sweep(nowMs);
     if (this.#queue.length === 0 || !this.#pool.hasIdle) {

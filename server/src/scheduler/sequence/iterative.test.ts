@@ -177,6 +177,27 @@ test("the iterative_sequence backend answers one request as often as it asks, ma
   );
 });
 
+test("the iterative_sequence backend needs no controls, and tells where requests are not rescheduled", async () => {
+  const plain = CONFIG.replace(/ {2}control_input \[[\s\S]*\]\n\}/, "}");
+  const files = {
+    "m/config.pbtxt": plain,
+    "m/1/.keep": "",
+    "batched/config.pbtxt": plain.replace(/sequence_batching \{[\s\S]*\}/, "dynamic_batching { }"),
+    "batched/1/.keep": "",
+  };
+  await using repository = createTestRepository(files, [createIterativeSequenceBackend()]);
+  await repository.manager.load("m", {});
+  await repository.manager.load("batched", {});
+  const ask = (model: string) =>
+    collect(repository.registry.lookUp(model, "").infer(fakeRequest([int32("INPUT", [1, 1], [3])])));
+  const responses = await ask("m");
+  assert.deepEqual(
+    responses.map(({ outputs }) => int32Values(outputs[0])),
+    [[2], [1], [0]],
+  );
+  await assert.rejects(ask("batched"), /Request is released with TRITONSERVER_REQUEST_RELEASE_RESCHEDULE/);
+});
+
 test("a request that is cancelled between its runs holds back no answers of others", async () => {
   const instance = new CountingInstance();
   const config = iterative({ oldest: { ...OLDEST, preserve_ordering: true, max_queue_delay_microseconds: 1_000_000 } });

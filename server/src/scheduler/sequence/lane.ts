@@ -26,6 +26,8 @@ export interface SequenceLaneOptions {
   /** Set when executions wait for resources. */
   readonly limits?: InstanceLimits | undefined;
   readonly clock: Clock;
+  /** True while no batch may start; gets the number of pending sequences. Undefined: batches start at once. */
+  readonly isHeld: ((offers: number) => boolean) | undefined;
   /** The running request of the sequence is done. */
   readonly onDone: (sequence: ClientSequence) => void;
   /** The pending request of the sequence was withdrawn. */
@@ -67,9 +69,15 @@ export class SequenceLane {
     this.#order?.ended();
   }
 
+  /** The hold is over. */
+  resume(): void {
+    this.#pump();
+  }
+
   /** True: pending requests start at the end of this event loop turn. */
   get isFree(): boolean {
-    const { limits, strategy } = this.#options;
+    const { limits, strategy, isHeld } = this.#options;
+    if (isHeld?.(strategy.offered().length) === true) return false;
     return this.#running === undefined && limits === undefined && !strategy.mayDelay;
   }
 
@@ -109,8 +117,9 @@ export class SequenceLane {
   }
 
   #dispatchOne(): boolean {
-    const { strategy, statistics, decoupled, log, clock } = this.#options;
+    const { strategy, statistics, decoupled, log, clock, isHeld } = this.#options;
     this.#dropCancelled();
+    if (isHeld?.(strategy.offered().length) === true) return false;
     if (strategy.hasOffers && !this.#pool.admit()) return false;
     const nowMs = this.#options.clock.nowMs();
     const { rows, waitMs } = strategy.next(nowMs);

@@ -17,8 +17,10 @@ import type { StatisticsCounter } from "../model-statistics.ts";
 import { cancelled } from "../request-queue.ts";
 import type { ScheduledRequest } from "../scheduled-request.ts";
 import type { Scheduler } from "../scheduler.ts";
+import { NO_HOLD, type StartHold } from "../start-hold.ts";
 import { SequenceBacklog } from "./backlog.ts";
 import { DirectStrategy } from "./direct.ts";
+import { DirectHold } from "./direct-hold.ts";
 import type { SequenceFeed } from "./feed.ts";
 import { IdleReaper } from "./idle.ts";
 import { IterativeFlags } from "./iterative-flags.ts";
@@ -42,6 +44,8 @@ export interface SequenceSchedulerOptions {
   /** Set when executions wait for resources. */
   readonly limits?: InstanceLimits | undefined;
   readonly clock?: Clock | undefined;
+  /** Absent: batches start at once. */
+  readonly hold?: StartHold | undefined;
 }
 
 export class SequenceScheduler implements Scheduler {
@@ -57,10 +61,12 @@ export class SequenceScheduler implements Scheduler {
   readonly #inFlight = new InFlight();
   /** Set when each request is its own sequence, which the backend may run many times. */
   readonly #iteration: IterativeFlags | undefined;
+  /** Over all instances of the direct strategy; undefined where none holds. */
+  readonly #hold: DirectHold | undefined;
   #isClosed = false;
 
   constructor(options: SequenceSchedulerOptions) {
-    const { config, batching, clock = SYSTEM_CLOCK } = options;
+    const { config, batching, clock = SYSTEM_CLOCK, hold = NO_HOLD } = options;
     this.#options = options;
     this.#backlog = new SequenceBacklog(clock, (sequence) => this.#giveUp(sequence, backlogTimeout));
     this.#idle = new IdleReaper(clock, batching.max_sequence_idle_microseconds / US_PER_MS, (idle) =>
@@ -68,6 +74,8 @@ export class SequenceScheduler implements Scheduler {
     );
     this.#iteration = batching.iterative_sequence ? new IterativeFlags(options.feed.controls.correlation) : undefined;
     const keyOf = batchKeyOf(options.signature);
+    const isDirect = batching.oldest === undefined;
+    this.#hold = isDirect && hold.queued > 0 ? new DirectHold(hold) : undefined;
     this.#lanes = options.instances.map(
       (instance) =>
         new SequenceLane({
@@ -82,6 +90,7 @@ export class SequenceScheduler implements Scheduler {
           log: options.log,
           limits: options.limits,
           clock,
+          isHeld: isDirect ? this.#hold && (() => this.#hold?.isOver === false) : offersHeld(hold.queued),
           onDone: (sequence) => this.#done(sequence),
           onCancelled: (sequence) => this.#giveUp(sequence, cancelled),
           onGivenBack: this.#iteration && ((sequence, request) => this.#again(sequence, request)),
@@ -149,9 +158,11 @@ export class SequenceScheduler implements Scheduler {
     const queued: QueuedRequest = { request, flags, isAgain: false, unlisten: undefined };
     this.#idle.stop(sequence);
     sequence.queue.push(queued);
+    const isHoldOver = this.#hold?.count(sequence.slot === undefined) === true;
     if (flags.end || this.#iteration !== undefined) this.#takeNoMore(sequence);
     if (timeoutUs > 0 && !isCancelled(request.request)) this.#backlog.limit(sequence, timeoutUs, request.queuedMs);
     this.#offer(sequence, queued);
+    if (isHoldOver) for (const lane of this.#lanes) lane.resume();
   }
 
   /** The backend reschedules the request: it goes behind the other ready ones. */
@@ -257,6 +268,16 @@ export class SequenceScheduler implements Scheduler {
     if (lane === undefined) throw new Error(`no instance ${slot.lane}`);
     return lane;
   }
+}
+
+/** The dynamic batcher of an instance with the oldest strategy waits until so many sequences are ready. */
+function offersHeld(queued: number): ((offers: number) => boolean) | undefined {
+  if (queued === 0) return undefined;
+  let isOver = false;
+  return (offers) => {
+    isOver ||= offers >= queued;
+    return !isOver;
+  };
 }
 
 function slotsPerInstance(config: ModelConfig, { oldest }: ModelSequenceBatching): number {
