@@ -1,0 +1,127 @@
+/** Puts together the folder /opt/tritonserver of the suites, as Dockerfile.QA of the server repository does. */
+import { existsSync } from "node:fs";
+import { chmod, cp, mkdir, readdir, rm, writeFile } from "node:fs/promises";
+import { dirname, join, resolve } from "node:path";
+import process from "node:process";
+import { fileURLToPath } from "node:url";
+import { substituteKinds } from "./substitute.ts";
+
+const SERVER_BIN = fileURLToPath(new URL("../../server/bin/tritonserver.cjs", import.meta.url));
+const EXAMPLES = "docs/examples/model_repository";
+const TEST_MODELS = "src/test/models";
+
+type Copy = readonly [from: string, to: string];
+
+/** Suites that get models of the documentation. `densenet_onnx` is left out: its weights are a download. */
+const EXAMPLE_MODELS: Readonly<Record<string, readonly string[]>> = {
+  "L0_simple_example/models": ["simple"],
+  "L0_simple_go_client/models": ["simple"],
+  "L0_simple_nodejs_client/models": ["simple"],
+  "L0_backend_release/simple_models": ["simple"],
+  "L0_backend_release/simple_seq_models": ["simple_sequence"],
+  "L0_shared_memory/models": ["simple"],
+  "L0_cuda_shared_memory/models": ["simple"],
+  "L0_grpc/models": [
+    "simple",
+    "simple_dyna_sequence",
+    "simple_int8",
+    "simple_identity",
+    "simple_sequence",
+    "simple_string",
+  ],
+  "L0_http/models": ["simple", "simple_dyna_sequence", "simple_identity", "simple_sequence", "simple_string"],
+  "L0_https/models": ["simple"],
+  "L0_secure_grpc/models": ["simple"],
+  "L0_data_compression/models": ["simple"],
+};
+const OTHER_COPIES: readonly Copy[] = [
+  [`${TEST_MODELS}/repeat_int32`, "L0_decoupled/models/repeat_int32"],
+  [`${TEST_MODELS}/square_int32`, "L0_decoupled/models/square_int32"],
+  [`${TEST_MODELS}/repeat_int32`, "L0_grpc_state_cleanup/models/repeat_int32"],
+  [`${TEST_MODELS}/identity_fp32`, "L0_backend_identity/models/identity_fp32"],
+  [`${EXAMPLES}/simple/1/model.onnx`, "L0_simple_ensemble/models/simple/1/model.onnx"],
+  [`${EXAMPLES}/simple/1/model.onnx`, "L0_simple_ensemble/models/simple/2/model.onnx"],
+  [`${EXAMPLES}/simple/1/model.onnx`, "L0_socket/models/simple/1/model.onnx"],
+];
+const DECOUPLED_EXAMPLES = "python_backend/examples/decoupled";
+const SIBLING_COPIES: readonly Copy[] = [
+  ["client/src/python/examples", "clients"],
+  ...["repeat", "square"].flatMap((name): readonly Copy[] => [
+    [`${DECOUPLED_EXAMPLES}/${name}_model.py`, `L0_decoupled/python_models/${name}_int32/1/${name}_model.py`],
+    [`${DECOUPLED_EXAMPLES}/${name}_config.pbtxt`, `L0_decoupled/python_models/${name}_int32/${name}_config.pbtxt`],
+  ]),
+];
+/** Libraries of backends that the scripts copy. The backends of this server are built in, so the files are empty. */
+const LIBRARIES: readonly string[] = [
+  "custom_models/custom_sequence_int32/1/libtriton_sequence.so",
+  "custom_models/custom_dyna_sequence_int32/1/libtriton_dyna_sequence.so",
+  "L0_query/models/query/1/libtriton_query.so",
+  "L0_iterative_sequence/models/iterative_sequence/1/libtriton_iterative_sequence.so",
+  "L0_implicit_state/libtriton_implicit_state.so",
+  "L0_lifecycle/libtriton_identity.so",
+  "L0_model_config/libtriton_repeat.so",
+  "L0_decoupled/models/repeat_int32/1/libtriton_repeat.so",
+  "L0_decoupled/models/square_int32/1/libtriton_square.so",
+  "L0_grpc_state_cleanup/models/repeat_int32/1/libtriton_repeat.so",
+  "L0_repoagent_checksum/models/identity_int32/1/libtriton_identity.so",
+  "L0_passive_instance/models/distributed_int32_int32_int32/1/libtriton_distributed_addsub.so",
+];
+const VERSION_FOLDERS: readonly string[] = [
+  ...["identity_int32", "simple_repeat", "fan_repeat", "sequence_repeat", "repeat_square", "nested_square"].map(
+    (name) => `L0_decoupled/models/${name}/1`,
+  ),
+  "L0_backend_identity/models/identity_fp32/1",
+];
+const BACKENDS = ["onnxruntime", "python", "identity", "repeat", "square", "sequence", "dyna_sequence"];
+
+/** There is no network in the sandbox; packages are installed before. A suite that needs another one fails where it uses it. */
+const PIP = '#!/bin/sh\necho "pip is left out: $*"\n';
+
+export interface TreeSource {
+  readonly source: string;
+  readonly work: string;
+  /** A folder with clones of the siblings; undefined: suites that need them fail where they look for them. */
+  readonly siblings: string | undefined;
+}
+
+/** Made anew at each run. Returns the folder. */
+export async function buildQaTree({ source, work, siblings }: TreeSource): Promise<string> {
+  const tree = join(work, "tritonserver");
+  const qa = join(tree, "qa");
+  await rm(tree, { recursive: true, force: true });
+  await cp(join(source, "qa"), qa, { recursive: true });
+  for (const [to, models] of Object.entries(EXAMPLE_MODELS)) {
+    for (const model of models) await copy(join(source, EXAMPLES, model), join(qa, to, model));
+  }
+  for (const [from, to] of OTHER_COPIES) await copy(join(source, from), join(qa, to));
+  if (siblings !== undefined) {
+    for (const [from, to] of SIBLING_COPIES) await copy(join(resolve(siblings), from), join(qa, to));
+  }
+  for (const folder of VERSION_FOLDERS) await mkdir(join(qa, folder), { recursive: true });
+  for (const library of LIBRARIES) await writeNew(join(qa, library), "");
+  await copy(join(qa, "L0_decoupled", "models"), join(qa, "L0_decoupled", "python_models"));
+  for (const name of BACKENDS) await writeNew(join(tree, "backends", name, `libtriton_${name}.so`), "");
+  await substituteKinds(qa);
+  for (const script of await readdir(qa)) {
+    if (existsSync(join(qa, script, "test.sh"))) await chmod(join(qa, script, "test.sh"), 0o755);
+  }
+  for (const name of ["pip", "pip3"]) await writeProgram(join(tree, "shims", name), PIP);
+  const server = join(tree, "bin", "tritonserver");
+  await writeProgram(server, `#!/bin/sh\nexec '${process.execPath}' '${SERVER_BIN}' "$@"\n`);
+  return tree;
+}
+
+async function copy(from: string, to: string): Promise<void> {
+  await mkdir(dirname(to), { recursive: true });
+  await cp(from, to, { recursive: true });
+}
+
+async function writeProgram(path: string, text: string): Promise<void> {
+  await writeNew(path, text);
+  await chmod(path, 0o755);
+}
+
+async function writeNew(path: string, text: string): Promise<void> {
+  await mkdir(dirname(path), { recursive: true });
+  await writeFile(path, text);
+}
