@@ -63,6 +63,8 @@ export class LiveModel {
   readonly #executors: readonly Executor[];
   readonly #rounds = new Map<string, number>();
   #instances: PlayedInstance[];
+  /** Taken away, and not idle yet: sequences may still run there. */
+  #leaving: PlayedInstance[] = [];
   #numMade = 0;
   readonly #keepsOrder: boolean;
   readonly #orders = new Map<string, number>();
@@ -92,7 +94,7 @@ export class LiveModel {
     limiter?.register(this.#executors);
     const limits = this.#limits(limiter);
     const name = `${config.name}#${generation}`;
-    const watched = { name, spec, clock, faults, instances: () => this.#instances, isLimited: limits !== undefined };
+    const watched = { name, spec, clock, faults, instances: () => this.#allowed(), isLimited: limits !== undefined };
     const sequences = config.sequence_batching;
     this.watch =
       sequences === undefined ? new BatchWatch(watched) : new SequenceWatch({ ...watched, canFail: fates.trouble > 0 });
@@ -120,8 +122,22 @@ export class LiveModel {
       ...Array.from({ length: add }, () => this.#make()),
     ];
     const gone = before.filter((instance) => !this.#instances.includes(instance));
-    await this.scheduler.resize?.(this.#instances);
+    const leaving = this.scheduler.resize?.(this.#instances) ?? [];
+    if (leaving.length !== gone.length) this.#parts.faults.add("an instance that was taken away did not leave");
+    this.#leaving.push(...gone);
+    await Promise.all(
+      leaving.map(async ({ instance, idle }) => {
+        await idle;
+        this.#leaving = this.#leaving.filter((one) => one !== instance);
+      }),
+    );
     if (gone.some(({ isBusy }) => isBusy)) this.#parts.faults.add("an instance counted as gone while it ran");
+  }
+
+  /** The instances that may run a batch. */
+  #allowed(): readonly PlayedInstance[] {
+    const hasSequences = this.#parts.spec.config.sequence_batching !== undefined;
+    return hasSequences ? [...this.#instances, ...this.#leaving] : this.#instances;
   }
 
   /** A client asks. */

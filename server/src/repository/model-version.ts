@@ -12,8 +12,9 @@ import { describePrepared } from "../scheduler/describe-request.ts";
 import type { ExecutionTiming } from "../scheduler/execution-timing.ts";
 import type { StatisticsCounter } from "../scheduler/model-statistics.ts";
 import { type RequestContext, ScheduledRequest } from "../scheduler/scheduled-request.ts";
-import type { Scheduler } from "../scheduler/scheduler.ts";
+import type { LeavingInstance, Scheduler } from "../scheduler/scheduler.ts";
 import { BackendLog } from "./load/backend-log.ts";
+import type { LimitedInstances } from "./load/instance-limits.ts";
 
 export interface ModelVersionParts {
   /** Repository of the model; "" without namespacing. */
@@ -35,6 +36,8 @@ export interface ModelVersionParts {
   readonly generation: () => string;
   /** Called when the version is closed. */
   readonly onClosed?: (() => void) | undefined;
+  /** The instances as a rate limiter knows them; absent without one. */
+  readonly limits?: LimitedInstances | undefined;
 }
 
 export class ModelVersion implements ServedModel {
@@ -99,13 +102,23 @@ export class ModelVersion implements ServedModel {
 
   /** Replaces the instances by those of `config`; closes removed ones when they become idle. */
   async resize(config: ModelConfig, instances: readonly ModelInstance[]): Promise<void> {
-    const removed = this.#instances.filter((instance) => !instances.includes(instance));
     this.#config = config;
     this.#instances = instances;
-    const left = this.#parts.scheduler.resize?.(instances) ?? Promise.resolve();
-    const closed = left.then(() => Promise.all(removed.map((instance) => instance.close())));
+    const leaving = this.#parts.scheduler.resize?.(instances) ?? [];
+    const closed = Promise.all(leaving.map((one) => this.#closeLeaving(one)));
     this.#resizing = Promise.allSettled([this.#resizing, closed]);
     await closed;
+  }
+
+  async #closeLeaving({ instance, idle }: LeavingInstance): Promise<void> {
+    await idle;
+    this.#parts.limits?.remove(instance);
+    await instance.close();
+  }
+
+  /** Undefined without a rate limiter. */
+  get limits(): LimitedInstances | undefined {
+    return this.#parts.limits;
   }
 
   generation(): string {

@@ -5,6 +5,7 @@
  */
 import type { ModelInstance } from "../backend/backend.ts";
 import type { Executor, RateLimiter } from "./rate-limiter.ts";
+import type { LeavingInstance } from "./scheduler.ts";
 
 /** The instances as executors registered with a rate limiter. */
 export interface InstanceLimits {
@@ -85,27 +86,28 @@ export class InstancePool {
     return instance;
   }
 
-  /** Replaces the instances (without a limiter); resolves when the removed ones are idle. */
-  async replace(instances: readonly ModelInstance[]): Promise<void> {
+  /** Replaces the instances, which a limiter knows, and returns those that are removed. */
+  replace(instances: readonly ModelInstance[]): readonly LeavingInstance[] {
+    this.forgo();
     const known = [...this.#ranks.keys()];
     const idle = new Set(this.#idle.map(({ instance }) => instance));
     const ranked = instances.map((instance, rank): Idle => ({ instance, rank }));
     this.#ranks = new Map(ranked.map(({ instance, rank }) => [instance, rank]));
     this.#idle = ranked.filter(({ instance }) => idle.has(instance) || !known.includes(instance)).reverse();
-    const leaving = known.filter((instance) => !this.#ranks.has(instance) && !idle.has(instance));
-    await Promise.all(leaving.map((instance) => new Promise<void>((left) => this.#leaving.set(instance, left))));
+    const removed = known.filter((instance) => !this.#ranks.has(instance));
+    return removed.map((instance) => ({
+      instance,
+      idle: idle.has(instance) ? Promise.resolve() : new Promise<void>((left) => this.#leaving.set(instance, left)),
+    }));
   }
 
   /** The instance has finished its batch. `askAgain`: admits the next batch if there is one, before other models do. */
   release(instance: ModelInstance, askAgain: () => void = NOBODY_ASKS): void {
     const left = this.#leaving.get(instance);
-    if (left !== undefined) {
-      this.#leaving.delete(instance);
-      left();
-      return;
-    }
-    this.#putBack(instance);
+    if (left === undefined) this.#putBack(instance);
+    else this.#leaving.delete(instance);
     if (this.#limits !== undefined) this.#limits.limiter.release(this.#limits.executorOf(instance), askAgain);
+    left?.();
   }
 
   #takeLeastLoaded(): ModelInstance | undefined {

@@ -42,6 +42,7 @@ export class RateLimiter {
       const executions = least === Number.POSITIVE_INFINITY ? 0 : Math.floor(least / weightOf(executor));
       this.#members.set(executor, { needs, priority, executions, state: "idle", onGranted: () => undefined });
     }
+    this.#grant(undefined); // a resource without a limit may have grown
   }
 
   unregister(executors: readonly Executor[]): void {

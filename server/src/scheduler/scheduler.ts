@@ -5,6 +5,13 @@ import type { Tensor } from "../core/tensor.ts";
 import type { ExecutionTiming } from "./execution-timing.ts";
 import type { ScheduledRequest } from "./scheduled-request.ts";
 
+/** An instance that a change of the instances takes away. */
+export interface LeavingInstance {
+  readonly instance: ModelInstance;
+  /** Resolves when no request needs it any more. */
+  readonly idle: Promise<void>;
+}
+
 export interface Scheduler {
   /**
    * Takes ownership of a validated request, which will end exactly once. @throws ServerError unavailable when it is
@@ -25,10 +32,10 @@ export interface Scheduler {
   /** Requests that have been accepted and have not ended. */
   readonly inFlight: number;
   /**
-   * Replaces the instances; resolves when removed ones are idle. Absent when instances cannot change while requests
-   * run.
+   * Replaces the instances and returns the removed ones. Sequences stay where they are until they end. Absent when instances
+   * cannot change while requests run.
    */
-  readonly resize?: ((instances: readonly ModelInstance[]) => Promise<void>) | undefined;
+  readonly resize?: ((instances: readonly ModelInstance[]) => readonly LeavingInstance[]) | undefined;
   /** Refuses new requests from now on; resolves when the accepted ones have ended. */
   drain(): Promise<void>;
 }

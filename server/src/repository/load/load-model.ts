@@ -128,6 +128,7 @@ export async function loadModelVersion(
     model,
     loadSeconds: (performance.now() - startMs) / 1000,
     onClosed: () => limits?.[Symbol.dispose](),
+    limits,
   });
 }
 

@@ -6,16 +6,18 @@
 import type { InstanceSpec, ModelInstance } from "../../backend/backend.ts";
 import type { ModelConfig } from "../../core/model-config.ts";
 import type { RequestContext } from "../../scheduler/scheduled-request.ts";
+import { SequenceFeed } from "../../scheduler/sequence/feed.ts";
 import { type ModelVersion, requestContext } from "../model-version.ts";
 import type { PolledModel } from "../source/model-sources.ts";
 import { BackendLog } from "./backend-log.ts";
+import { readInitialStates } from "./initial-states.ts";
 import { createInstances, devicesOf, expectActiveInstance, type GroupedSpec, instanceSpecs } from "./instance-specs.ts";
 import { backendOf, finishConfig, type LoadContext } from "./load-model.ts";
 import { warmUp } from "./warmup.ts";
 
 /**
  * False: a reload is needed. Model files must be unchanged except for the configuration. Resolves when instances that are
- * not wanted any more have ended their executions and are closed. @throws ServerError when instances cannot be created
+ * not wanted any more have ended their executions and are closed; those of a model with sequences close with the sequences. @throws ServerError when instances cannot be created
  */
 export async function updateInstances(
   context: LoadContext,
@@ -29,33 +31,36 @@ export async function updateInstances(
   if (withoutInstances(config) !== withoutInstances(served.config)) return false;
   expectActiveInstance(config);
   const { wanted, added, removed } = plan(served, config);
-  if (!canChange(context, served, added.length, removed)) return false;
+  if (!canChange(served, added.length, removed)) return false;
   await context.gpuLimits?.expectRoom(config.name, devicesOf(added));
   const fresh = await createInstances(added, model, new BackendLog(context.log, config.backend));
-  const warming = { config, modelFolder: polled.folder.path, instances: fresh, log: context.log, feed: undefined };
+  const made = fresh.values();
+  const instances = wanted.flatMap((kept) => kept ?? made.next().value ?? []);
+  const feed =
+    config.sequence_batching === undefined
+      ? undefined
+      : new SequenceFeed(config, readInitialStates(config, polled.folder.path));
+  const warming = { config, modelFolder: polled.folder.path, instances: fresh, log: context.log, feed };
   try {
     await warmUp({ ...warming, context: contextOf(served, config) });
+    served.limits?.add(instanceSpecs(config, model.gpusPerInstance), instances);
   } catch (error) {
     await Promise.allSettled(fresh.map((instance) => instance.close()));
     throw error;
   }
-  const made = fresh.values();
-  const instances = wanted.flatMap((kept) => kept ?? made.next().value ?? []);
-  await served.resize(config, instances).catch((error: unknown) => {
+  const closed = served.resize(config, instances).catch((error: unknown) => {
     context.log.error("model_lifecycle", `instances of '${served.name}' did not close cleanly: ${String(error)}`);
   });
+  // A sequence may last as long as its client likes: its instance goes with its end.
+  if (feed === undefined) await closed;
   return true;
 }
 
-/** Sequences, resources and answers after the execution bind requests to the instances that there are. */
-function canChange(
-  { limiter }: LoadContext,
-  served: ModelVersion,
-  added: number,
-  removed: readonly ModelInstance[],
-): boolean {
+/** Answers after the execution bind requests to the instances that there are, except in sequences, which keep theirs. */
+function canChange(served: ModelVersion, added: number, removed: readonly ModelInstance[]): boolean {
   if (added === 0 && removed.length === 0) return true;
-  if (!served.isResizable || limiter !== undefined) return false;
+  if (!served.isResizable) return false;
+  if (served.config.sequence_batching !== undefined) return true;
   const answersLater = served.decoupled || removed.some((instance) => instance.answersLater === true);
   return removed.length === 0 || !answersLater;
 }

@@ -21,7 +21,7 @@ import { prepareShortWaits } from "../precise-timer.ts";
 import { RequestQueue } from "../request-queue.ts";
 import { ResponseOrder } from "../response-order.ts";
 import type { ScheduledRequest } from "../scheduled-request.ts";
-import type { Scheduler } from "../scheduler.ts";
+import type { LeavingInstance, Scheduler } from "../scheduler.ts";
 import { NO_HOLD, type StartHold } from "../start-hold.ts";
 import { SingleClientTraffic, usesAdaptiveDelay } from "./adaptive-batching-delay.ts";
 import { type BatchCandidate, type BatchRules, decideBatch } from "./batch-decision.ts";
@@ -130,7 +130,7 @@ export class BatchScheduler implements Scheduler {
     return instance && answerNow(instance, { inputs, origin }, { statistics, clock: this.#clock, onTiming });
   }
 
-  resize(instances: readonly ModelInstance[]): Promise<void> {
+  resize(instances: readonly ModelInstance[]): readonly LeavingInstance[] {
     const left = this.#pool.replace(instances);
     this.#pump();
     return left;

@@ -36,6 +36,10 @@ export class SequenceBacklog {
     if (this.#waiting.size === 0) this.#setDeadline(Number.POSITIVE_INFINITY);
   }
 
+  get isEmpty(): boolean {
+    return this.#waiting.size === 0;
+  }
+
   /** Removes the one that has waited longest. */
   shift(): ClientSequence | undefined {
     const [first] = this.#waiting;

@@ -55,6 +55,10 @@ export class SequenceLane {
     this.#order = options.preserveOrdering ? new ResponseOrder() : undefined;
   }
 
+  get instance(): ModelInstance {
+    return this.#options.instance;
+  }
+
   enter(sequence: ClientSequence): void {
     this.#options.strategy.enter(sequence);
   }

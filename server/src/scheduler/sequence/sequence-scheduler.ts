@@ -4,7 +4,7 @@
  * and expire here.
  */
 import type { ModelInstance } from "../../backend/backend.ts";
-import { isCancelled, type SequenceInfo } from "../../core/infer-request.ts";
+import { type InferRequest, isCancelled, type SequenceInfo } from "../../core/infer-request.ts";
 import type { ModelConfig, ModelSequenceBatching } from "../../core/model-config.ts";
 import type { ModelSignature } from "../../core/model-signature.ts";
 import type { ServerError } from "../../core/server-error.ts";
@@ -16,7 +16,7 @@ import type { InstanceLimits } from "../instance-pool.ts";
 import type { StatisticsCounter } from "../model-statistics.ts";
 import { cancelled } from "../request-queue.ts";
 import type { ScheduledRequest } from "../scheduled-request.ts";
-import type { Scheduler } from "../scheduler.ts";
+import type { LeavingInstance, Scheduler } from "../scheduler.ts";
 import { NO_HOLD, type StartHold } from "../start-hold.ts";
 import { SequenceBacklog } from "./backlog.ts";
 import { DirectStrategy } from "./direct.ts";
@@ -50,7 +50,11 @@ export interface SequenceSchedulerOptions {
 
 export class SequenceScheduler implements Scheduler {
   readonly #options: SequenceSchedulerOptions;
-  readonly #lanes: readonly SequenceLane[];
+  /** By the number of their slots. */
+  readonly #lanes = new Map<number, SequenceLane>();
+  /** Instances that are to go when their sequences have ended. */
+  readonly #retired = new Map<number, () => void>();
+  readonly #keyOf: (request: InferRequest) => string;
   readonly #slots: SlotPool;
   readonly #backlog: SequenceBacklog;
   readonly #idle: IdleReaper<ClientSequence>;
@@ -73,30 +77,11 @@ export class SequenceScheduler implements Scheduler {
       this.#expire(idle),
     );
     this.#iteration = batching.iterative_sequence ? new IterativeFlags(options.feed.controls.correlation) : undefined;
-    const keyOf = batchKeyOf(options.signature);
     const isDirect = batching.oldest === undefined;
     this.#hold = isDirect && hold.queued > 0 ? new DirectHold(hold) : undefined;
-    this.#lanes = options.instances.map(
-      (instance) =>
-        new SequenceLane({
-          instance,
-          strategy: strategyOf(config, batching),
-          feed: options.feed,
-          keyOf,
-          statistics: options.statistics,
-          decoupled: config.model_transaction_policy?.decoupled ?? false,
-          isBatching: config.max_batch_size > 1,
-          preserveOrdering: batching.oldest?.preserve_ordering ?? false,
-          log: options.log,
-          limits: options.limits,
-          clock,
-          isHeld: isDirect ? this.#hold && (() => this.#hold?.isOver === false) : offersHeld(hold.queued),
-          onDone: (sequence) => this.#done(sequence),
-          onCancelled: (sequence) => this.#giveUp(sequence, cancelled),
-          onGivenBack: this.#iteration && ((sequence, request) => this.#again(sequence, request)),
-        }),
-    );
-    this.#slots = new SlotPool(this.#lanes.length, slotsPerInstance(config, batching));
+    this.#keyOf = batchKeyOf(options.signature);
+    this.#slots = new SlotPool(0, slotsPerInstance(config, batching));
+    for (const instance of options.instances) this.#addLane(instance);
   }
 
   get inFlight(): number {
@@ -122,7 +107,59 @@ export class SequenceScheduler implements Scheduler {
     await this.#inFlight.drain();
     this.#isClosed = true;
     this.#idle.clear();
-    await Promise.all(this.#lanes.map((lane) => lane.settled()));
+    for (const left of this.#retired.values()) left();
+    await Promise.all([...this.#lanes.values()].map((lane) => lane.settled()));
+  }
+
+  /** A removed instance stays until its sequences have ended; no sequence begins on it. */
+  resize(instances: readonly ModelInstance[]): readonly LeavingInstance[] {
+    const fresh = new Set(instances);
+    const leaving: LeavingInstance[] = [];
+    for (const [number, lane] of this.#lanes) {
+      const { instance } = lane;
+      if (fresh.delete(instance) || this.#retired.has(number)) continue;
+      leaving.push({ instance, idle: this.#retire(number, lane) });
+    }
+    for (const instance of fresh) this.#addLane(instance);
+    for (let slot = this.#nextSlot(); slot !== undefined; slot = this.#nextSlot()) {
+      const waiting = this.#backlog.shift();
+      if (waiting !== undefined) this.#place(waiting, slot);
+    }
+    return leaving;
+  }
+
+  /** Undefined: nobody waits for a slot, or none is free. */
+  #nextSlot(): Slot | undefined {
+    return this.#backlog.isEmpty ? undefined : this.#slots.acquire();
+  }
+
+  async #retire(number: number, lane: SequenceLane): Promise<void> {
+    if (this.#slots.retire(number)) this.#lanes.delete(number);
+    else await new Promise<void>((left) => this.#retired.set(number, left));
+    await lane.settled();
+  }
+
+  #addLane(instance: ModelInstance): void {
+    const { config, batching, feed, statistics, log, limits, clock = SYSTEM_CLOCK, hold = NO_HOLD } = this.#options;
+    const isDirect = batching.oldest === undefined;
+    const lane = new SequenceLane({
+      instance,
+      strategy: strategyOf(config, batching),
+      feed,
+      keyOf: this.#keyOf,
+      statistics,
+      decoupled: config.model_transaction_policy?.decoupled ?? false,
+      isBatching: config.max_batch_size > 1,
+      preserveOrdering: batching.oldest?.preserve_ordering ?? false,
+      log,
+      limits,
+      clock,
+      isHeld: isDirect ? this.#hold && (() => this.#hold?.isOver === false) : offersHeld(hold.queued),
+      onDone: (sequence) => this.#done(sequence),
+      onCancelled: (sequence) => this.#giveUp(sequence, cancelled),
+      onGivenBack: this.#iteration && ((sequence, request) => this.#again(sequence, request)),
+    });
+    this.#lanes.set(this.#slots.add(), lane);
   }
 
   #sequenceOf({ request, batchSize }: ScheduledRequest, { id, start }: SequenceInfo): ClientSequence {
@@ -162,7 +199,7 @@ export class SequenceScheduler implements Scheduler {
     if (flags.end || this.#iteration !== undefined) this.#takeNoMore(sequence);
     if (timeoutUs > 0 && !isCancelled(request.request)) this.#backlog.limit(sequence, timeoutUs, request.queuedMs);
     this.#offer(sequence, queued);
-    if (isHoldOver) for (const lane of this.#lanes) lane.resume();
+    if (isHoldOver) for (const lane of this.#lanes.values()) lane.resume();
   }
 
   /** The backend reschedules the request: it goes behind the other ready ones. */
@@ -220,11 +257,23 @@ export class SequenceScheduler implements Scheduler {
     if (slot !== undefined) {
       this.#laneOf(slot).leave(sequence);
       sequence.slot = undefined;
-      const waiting = this.#backlog.shift();
-      if (waiting === undefined) this.#slots.release(slot);
-      else this.#place(waiting, slot);
+      this.#free(slot);
     }
     this.#leaveChain(sequence);
+  }
+
+  /** To the longest-waiting sequence, unless the slot is of an instance that goes. */
+  #free(slot: Slot): void {
+    const left = this.#retired.get(slot.lane);
+    const waiting = left === undefined ? this.#backlog.shift() : undefined;
+    if (waiting !== undefined) {
+      this.#place(waiting, slot);
+      return;
+    }
+    if (!this.#slots.release(slot)) return;
+    this.#lanes.delete(slot.lane);
+    this.#retired.delete(slot.lane);
+    left?.();
   }
 
   /** A sequence that waited for this one now waits for its predecessor, which may still have requests. */
@@ -264,7 +313,7 @@ export class SequenceScheduler implements Scheduler {
   }
 
   #laneOf(slot: Slot): SequenceLane {
-    const lane = this.#lanes[slot.lane];
+    const lane = this.#lanes.get(slot.lane);
     if (lane === undefined) throw new Error(`no instance ${slot.lane}`);
     return lane;
   }
