@@ -39,9 +39,18 @@ export function createIdentityBackend(): Backend {
     const nestedSpans = numberParameter(source, "nested_span_count", 0);
     const metric = countInputBytes(source);
     const isBatched = source.config.max_batch_size > 0;
+    const onInput = ({ name, datatype, shape, data }: Tensor): void => {
+      metric.add(data.byteLength);
+      const size = data.byteLength;
+      source.log.verbose(
+        1,
+        "identity",
+        () => `input ${name}: datatype = ${datatype}, shape = [${shape}], byte_size = ${size}`,
+      );
+    };
     const respond = (request: BackendRequest): void => {
       request.respond({
-        outputs: echo(request, outputs, isBatched, metric.add),
+        outputs: echo(request, outputs, isBatched, onInput),
         parameters: RESPONSE_PARAMETERS,
         final: true,
       });
@@ -75,7 +84,7 @@ function echo(
   request: BackendRequest,
   outputs: readonly IdentityOutput[],
   isBatched: boolean,
-  count: (bytes: number) => void,
+  onInput: (input: Tensor) => void,
 ): readonly Tensor[] {
   const { inputs } = request.request;
   return outputs.flatMap(({ name, from, zeros }): readonly Tensor[] => {
@@ -83,7 +92,7 @@ function echo(
     const given = input ?? (zeros === undefined ? soleInput(inputs, outputs) : undefined);
     if (given === undefined) return zeros === undefined ? [] : [zeroTensor(name, zeros, isBatched, request.batchSize)];
     const { datatype, shape, data } = given;
-    count(data.byteLength);
+    onInput(given);
     return [{ name, datatype, shape, data }];
   });
 }

@@ -14,6 +14,7 @@ import {
   rangeText,
 } from "../pbtxt/scalar-text.ts";
 import { enumHint, unknownFieldHint } from "../pbtxt/text-hints.ts";
+import { strictJson } from "./relaxed-json.ts";
 import { type FieldSpec, type MessageSpec, messageSpec, type ScalarType, type ValueSpec } from "./schema.ts";
 import { emptyRecord, type WrittenMessage, type WrittenValue } from "./written-message.ts";
 
@@ -21,11 +22,22 @@ import { emptyRecord, type WrittenMessage, type WrittenValue } from "./written-m
 export function parseJsonMessage(json: string, messageName: string): WrittenMessage {
   let parsed: unknown;
   try {
-    parsed = JSON.parse(json);
+    parsed = parseRelaxed(json);
   } catch (cause) {
     throw invalid(`not valid JSON (${cause instanceof Error ? cause.message : "unreadable"})`);
   }
   return readMessage(parsed, messageName, "");
+}
+
+/** @throws SyntaxError about the text as it was written */
+function parseRelaxed(json: string): unknown {
+  try {
+    return JSON.parse(json);
+  } catch (cause) {
+    const strict = strictJson(json);
+    if (strict === json) throw cause;
+    return JSON.parse(strict);
+  }
 }
 
 function invalid(message: string): ServerError {
