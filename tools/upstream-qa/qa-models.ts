@@ -100,7 +100,9 @@ export async function buildQaModels(source: string, work: string): Promise<QaMod
     });
   }
   const folders = (await readdir(models)).map((name) => join(models, name));
-  await run(python, [ALIASES, ...folders], { timeout: TIMEOUT_MS });
+  await run(python, [ALIASES, join(source, "qa", "python_models", "add_sub", "model.py"), ...folders], {
+    timeout: TIMEOUT_MS,
+  });
   await substituteKinds(models);
   await writeFile(join(models, "done"), "");
   return { python, models };

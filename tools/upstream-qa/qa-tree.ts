@@ -3,10 +3,8 @@ import { existsSync } from "node:fs";
 import { chmod, cp, mkdir, readdir, rm, writeFile } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
 import process from "node:process";
-import { fileURLToPath } from "node:url";
 import { substituteKinds } from "./substitute.ts";
 
-const SERVER_BIN = fileURLToPath(new URL("../../server/bin/tritonserver.cjs", import.meta.url));
 const EXAMPLES = "docs/examples/model_repository";
 const TEST_MODELS = "src/test/models";
 
@@ -82,10 +80,12 @@ export interface TreeSource {
   readonly work: string;
   /** A folder with clones of the siblings; undefined: suites that need them fail where they look for them. */
   readonly siblings: string | undefined;
+  /** The program that the suites start. */
+  readonly server: string;
 }
 
 /** Made anew at each run. Returns the folder. */
-export async function buildQaTree({ source, work, siblings }: TreeSource): Promise<string> {
+export async function buildQaTree({ source, work, siblings, server: program }: TreeSource): Promise<string> {
   const tree = join(work, "tritonserver");
   const qa = join(tree, "qa");
   await rm(tree, { recursive: true, force: true });
@@ -107,7 +107,7 @@ export async function buildQaTree({ source, work, siblings }: TreeSource): Promi
   }
   for (const name of ["pip", "pip3"]) await writeProgram(join(tree, "shims", name), PIP);
   const server = join(tree, "bin", "tritonserver");
-  await writeProgram(server, `#!/bin/sh\nexec '${process.execPath}' '${SERVER_BIN}' "$@"\n`);
+  await writeProgram(server, `#!/bin/sh\nexec '${process.execPath}' '${program}' "$@"\n`);
   return tree;
 }
 

@@ -1,22 +1,22 @@
 """
 Makes a model named libtorch_X and one named plan_X of each model onnx_X: the same ONNX model under the names by which suites
-call models of PyTorch and TensorRT. Tensors of libtorch_X have free dimensions, as a TorchScript file declares none.
-Arguments: folders of models.
+call models of PyTorch and TensorRT. Arguments: the Python model add_sub, then folders of models.
 """
 
 import pathlib
 import shutil
 import sys
 
-import onnx
+ADD_SUB = sys.argv[1]
 
 
-def free_dimensions(path):
-    model = onnx.load(path)
-    for tensor in [*model.graph.input, *model.graph.output]:
-        for i, dim in enumerate(tensor.type.tensor_type.shape.dim):
-            dim.dim_param = f"{tensor.name}_{i}"
-    onnx.save(model, path)
+def run_by_python(folder):
+    """L0_decoupled changes the dimensions of this model, which an ONNX file would not follow and a TorchScript file does."""
+    config = folder / "config.pbtxt"
+    config.write_text(config.read_text().replace('platform: "onnxruntime_onnx"', 'backend: "python"'))
+    for path in folder.glob("*/model.onnx"):
+        path.unlink()
+        shutil.copy(ADD_SUB, path.with_name("model.py"))
 
 
 def alias(folder, prefix):
@@ -24,14 +24,13 @@ def alias(folder, prefix):
     if target.exists():
         return
     shutil.copytree(folder, target)
-    if prefix == "libtorch":
-        for path in target.glob("*/model.onnx"):
-            free_dimensions(path)
     config = target / "config.pbtxt"
     config.write_text(config.read_text().replace(folder.name, target.name))
+    if target.name == "libtorch_nobatch_int32_int32_int32":
+        run_by_python(target)
 
 
-for repository in sys.argv[1:]:
+for repository in sys.argv[2:]:
     for folder in sorted(pathlib.Path(repository).glob("onnx_*")):
         if (folder / "config.pbtxt").exists():
             alias(folder, "libtorch")
