@@ -16,7 +16,7 @@ import {
   PREFACE,
   windowUpdate,
 } from "./http2-frame.ts";
-import { type Load, Tally } from "./load.ts";
+import { LOCAL_HOST, type Load, Tally } from "./load.ts";
 
 export interface GrpcRequest {
   readonly path: string;
@@ -39,10 +39,19 @@ const PREFIX_BYTES = 5;
 /** Received bytes after which the server is told that it may send on. */
 const REFILL_BYTES: number = 2 ** 29;
 
-export function startGrpcLoad(port: number, request: GrpcRequest, numConnections: number, numClients: number): Load {
+export function startGrpcLoad(
+  port: number,
+  request: GrpcRequest,
+  numConnections: number,
+  numClients: number,
+  host: string = LOCAL_HOST,
+): Load {
   const tally = new Tally();
   const perConnection = numClients / numConnections;
-  const connections = Array.from({ length: numConnections }, () => new Connection(port, request, perConnection, tally));
+  const connections = Array.from(
+    { length: numConnections },
+    () => new Connection({ port, host }, request, perConnection, tally),
+  );
   return {
     tally,
     stop: () => {
@@ -63,6 +72,11 @@ interface Call {
   expected: number;
 }
 
+interface Address {
+  readonly port: number;
+  readonly host: string;
+}
+
 class Connection {
   readonly #socket: Socket;
   readonly #request: GrpcRequest;
@@ -77,7 +91,7 @@ class Connection {
   #unacknowledged = 0;
   #isClosed = false;
 
-  constructor(port: number, request: GrpcRequest, numClients: number, tally: Tally) {
+  constructor(address: Address, request: GrpcRequest, numClients: number, tally: Tally) {
     this.#request = request;
     this.#tally = tally;
     this.#body = Buffer.alloc(PREFIX_BYTES + request.message.length);
@@ -87,7 +101,7 @@ class Connection {
       data: (id, bytes, ends) => this.#data(id, bytes, ends),
       control: (type, flags, id, payload) => this.#control(type, flags, id, payload),
     });
-    this.#socket = connect({ port, host: "127.0.0.1", noDelay: true }, () => this.#open(port, numClients));
+    this.#socket = connect({ ...address, noDelay: true }, () => this.#open(address, numClients));
     this.#socket.on("error", (error) => this.#fail(error.message));
     this.#socket.on("data", (chunk: Buffer) => {
       this.#socket.cork();
@@ -101,19 +115,19 @@ class Connection {
     this.#socket.destroy();
   }
 
-  #open(port: number, numClients: number): void {
+  #open({ port, host }: Address, numClients: number): void {
     this.#socket.cork();
     this.#socket.write(PREFACE);
     this.#socket.write(openSettings());
     this.#socket.write(windowUpdate(0, MAX_WINDOW_BYTES - INITIAL_WINDOW_BYTES));
-    for (let k = 0; k < numClients; k++) this.#begin(port);
+    for (let k = 0; k < numClients; k++) this.#begin(`${host}:${port}`);
     this.#socket.uncork();
   }
 
-  #begin(port = 0): void {
+  #begin(authority = ""): void {
     const call = this.#add(this.#nextId);
     this.#nextId += 2;
-    const fields = call.id === 1 ? firstFields(port, this.#request.path) : Buffer.from(REPEATED_FIELDS);
+    const fields = call.id === 1 ? firstFields(authority, this.#request.path) : Buffer.from(REPEATED_FIELDS);
     const block = Buffer.concat([Buffer.from(METHOD_AND_SCHEME), fields]);
     this.#socket.write(frame(FRAME.headers, FLAG.endHeaders, call.id, block));
     this.#send(call);
@@ -216,10 +230,10 @@ class Connection {
   }
 }
 
-function firstFields(port: number, path: string): Buffer {
+function firstFields(authority: string, path: string): Buffer {
   return Buffer.concat([
     literalField(PATH, path),
-    literalField(AUTHORITY, `127.0.0.1:${port}`),
+    literalField(AUTHORITY, authority),
     literalField(CONTENT_TYPE, "application/grpc"),
     literalField("te", "trailers"),
   ]);

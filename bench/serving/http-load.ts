@@ -3,7 +3,7 @@
  * to one request have the same length, so only the first is parsed. Knows nothing of what is in a body.
  */
 import { connect, type Socket } from "node:net";
-import { type Load, Tally } from "./load.ts";
+import { LOCAL_HOST, type Load, Tally } from "./load.ts";
 
 export interface HttpRequest {
   readonly method: "GET" | "POST";
@@ -14,10 +14,10 @@ export interface HttpRequest {
 
 const OK = "HTTP/1.1 200";
 
-export function startHttpLoad(port: number, request: HttpRequest, numClients: number): Load {
+export function startHttpLoad(port: number, request: HttpRequest, numClients: number, host: string = LOCAL_HOST): Load {
   const tally = new Tally();
-  const bytes = requestBytes(request, port);
-  const sockets = Array.from({ length: numClients }, () => startClient(port, bytes, tally));
+  const bytes = requestBytes(request, `${host}:${port}`);
+  const sockets = Array.from({ length: numClients }, () => startClient({ port, host }, bytes, tally));
   return {
     tally,
     stop: () => {
@@ -26,15 +26,15 @@ export function startHttpLoad(port: number, request: HttpRequest, numClients: nu
   };
 }
 
-function requestBytes({ method, path, headers, body }: HttpRequest, port: number): Buffer {
-  const lines = [`${method} ${path} HTTP/1.1`, `Host: 127.0.0.1:${port}`];
+function requestBytes({ method, path, headers, body }: HttpRequest, authority: string): Buffer {
+  const lines = [`${method} ${path} HTTP/1.1`, `Host: ${authority}`];
   for (const [name, value] of headers) lines.push(`${name}: ${value}`);
   if (method === "POST") lines.push(`Content-Length: ${body.length}`);
   return Buffer.concat([Buffer.from(`${lines.join("\r\n")}\r\n\r\n`), body]);
 }
 
-function startClient(port: number, bytes: Buffer, tally: Tally): Socket {
-  const socket = connect({ port, host: "127.0.0.1", noDelay: true });
+function startClient(address: { readonly port: number; readonly host: string }, bytes: Buffer, tally: Tally): Socket {
+  const socket = connect({ ...address, noDelay: true });
   let answerBytes = 0;
   let received = 0;
   let head = Buffer.alloc(0);
@@ -61,12 +61,15 @@ function startClient(port: number, bytes: Buffer, tally: Tally): Socket {
   return socket;
 }
 
-/** Bytes of head and body together; 0 while the head is not whole. */
-function answerLength(bytes: Buffer): number {
+/**
+ * Bytes of head and body together; 0 while the head is not whole. Binary answers have an Inference-Header-Content-Length too.
+ * @throws Error for an answer that has failed or tells no length
+ */
+export function answerLength(bytes: Buffer): number {
   const headEnd = bytes.indexOf("\r\n\r\n");
   if (headEnd < 0) return 0;
   const head = bytes.toString("latin1", 0, headEnd);
-  const length = /content-length: *(\d+)/i.exec(head)?.[1];
+  const length = /^content-length: *(\d+)/im.exec(head)?.[1];
   if (!head.startsWith(OK) || length === undefined)
     throw new Error(`no answer to measure: ${bytes.toString("latin1", 0, 800)}`);
   return headEnd + 4 + Number(length);

@@ -1,5 +1,7 @@
 /** Common part of all load generators: counts, latencies, the end. Knows no protocol. */
 
+export const LOCAL_HOST = "127.0.0.1";
+
 /** Latencies kept of one run; later ones replace none. */
 const MAX_SAMPLES = 200_000;
 

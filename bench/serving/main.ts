@@ -1,7 +1,9 @@
 /**
  * Requests per second and CPU time of the server per request, beside what Node's own servers take to echo the same bytes.
  * `npm run bench:serving -- [--seconds=5] [--rounds=3] [--rows=simple] [--base-port=18000] [--name=serving] [--only-nereid]
- * [--before=FOLDER]`. A name stores the result under bench/results; `before` is another checkout, built, to be measured in turn.
+ * [--before=FOLDER] [--server=NAME,http://HOST:PORT,GRPC_PORT[,PID]]`. A name stores the result under bench/results; `before` is another checkout, built, to be measured in turn.
+ * `server`, several times, is a server that runs already, with the models of examples/model_repository and model_repository beside
+ * this file; its CPU time is measured where its process is named.
  */
 import { mkdirSync, writeFileSync } from "node:fs";
 import process from "node:process";
@@ -11,7 +13,7 @@ import { writeRawResults } from "../raw-results.ts";
 import { measure, type Sample, type Summary, summarize } from "./measure.ts";
 import { circumstances, figure, table } from "./report.ts";
 import { ROWS, type Row } from "./rows.ts";
-import { type BenchServer, startNereid, startReference } from "./servers.ts";
+import { type DrivenServer, parseServer, startNereid, startReference } from "./servers.ts";
 
 const { values: flags } = parseArgs({
   options: {
@@ -21,6 +23,7 @@ const { values: flags } = parseArgs({
     "base-port": { type: "string", default: "18000" },
     name: { type: "string", default: "" },
     before: { type: "string", default: "" },
+    server: { type: "string", multiple: true, default: [] },
     "only-nereid": { type: "boolean", default: false },
     "node-flags": { type: "string", default: "" },
   },
@@ -38,12 +41,14 @@ interface RowResult {
   readonly references: Readonly<Record<string, Summary>>;
 }
 
+const others = flags.server.map(parseServer);
 const basePort = Number(flags["base-port"]);
-const servers = new Map<string, BenchServer>();
+const servers = new Map<string, DrivenServer>();
 try {
   const nodeFlags = flags["node-flags"].split(" ").filter(Boolean);
   servers.set("nereid", await startNereid(ROOT, REPOSITORIES, basePort, nodeFlags));
   if (flags.before !== "") servers.set("before", await startNereid(flags.before, REPOSITORIES, basePort + 10));
+  for (const other of others) servers.set(other.name, other);
   if (!flags["only-nereid"]) {
     servers.set("node:http", await startReference("http", basePort + 3));
     servers.set("grpc-js", await startReference("grpc-js", basePort + 4));
@@ -79,7 +84,7 @@ async function runRow(row: Row): Promise<RowResult> {
 }
 
 function isComparable(server: string, row: Row): boolean {
-  if (server === "nereid" || server === "before") return true;
+  if (server === "nereid" || server === "before" || others.some(({ name }) => name === server)) return true;
   if (server === "grpc-js inference") return row.protocol === "grpc" && row.name.includes("simple");
   if (server === "node:http") return row.protocol === "http";
   // The echo over bare node:http2 knows no messages: it answers when the call has ended.
@@ -107,7 +112,12 @@ function line({ row, nereid, references }: RowResult): string[] {
     ...reference("node:http2"),
     ...sameWork(nereid, references["grpc-js inference"]),
     ...reference("before"),
+    ...others.flatMap(({ name }) => [rateOf(references[name]), ...reference(name)]),
   ];
+}
+
+function rateOf(other: Summary | undefined): string {
+  return other === undefined ? "" : figure(other.requestsPerSecond);
 }
 
 /** Requests a second of the same inference by grpc-js, and how many times as many are made here. */
@@ -147,6 +157,7 @@ function save(results: readonly RowResult[]): void {
     "times",
     "before",
     "ratio",
+    ...others.flatMap(({ name }) => [`${name} requests/s`, `${name} CPU us`, "ratio"]),
   ];
   const text = [
     "# Serving: CPU time of the server per request",

@@ -13,7 +13,7 @@ export interface Row {
   readonly requestBytes: number;
   /** Server CPU in us a request that Triton 2.70.0 was seen to take, on another machine with 2 cores of its class. */
   readonly tritonCpuUs: readonly [low: number, high: number] | undefined;
-  start(port: number): Load;
+  start(port: number, host?: string): Load;
 }
 
 const VECTOR = 16;
@@ -56,7 +56,7 @@ export const ROWS: readonly Row[] = [
 ];
 
 function http(name: string, request: HttpRequest, clients: number, tritonCpuUs: Row["tritonCpuUs"]): Row {
-  const start = (port: number): Load => startHttpLoad(port, request, clients);
+  const start = (port: number, host?: string): Load => startHttpLoad(port, request, clients, host);
   return { name, protocol: "http", clients, requestBytes: request.body.length, tritonCpuUs, start };
 }
 
@@ -67,7 +67,7 @@ function grpc(
   clients: number,
   tritonCpuUs: Row["tritonCpuUs"],
 ): Row {
-  const start = (port: number): Load => startGrpcLoad(port, request, connections, clients);
+  const start = (port: number, host?: string): Load => startGrpcLoad(port, request, connections, clients, host);
   return { name, protocol: "grpc", clients, requestBytes: request.message.length, tritonCpuUs, start };
 }
 

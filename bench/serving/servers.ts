@@ -9,11 +9,18 @@ import { fileURLToPath } from "node:url";
 const HOST = "127.0.0.1";
 const READY_TIMEOUT_MS = 60_000;
 
-export interface BenchServer {
-  readonly pid: number;
+export interface DrivenServer {
+  /** Undefined: another machine's process; its CPU time is not measured. */
+  readonly pid: number | undefined;
+  readonly host?: string;
   readonly httpPort: number;
   readonly grpcPort: number;
   stop(): Promise<void>;
+}
+
+/** A server that was started here. */
+export interface BenchServer extends DrivenServer {
+  readonly pid: number;
 }
 
 /** The built server of a checkout. `nodeFlags`: of the process, for profiles. */
@@ -40,6 +47,20 @@ export async function startNereid(
   );
   await untilReady(child, `http://${HOST}:${basePort}/v2/health/ready`);
   return { pid: child.pid ?? 0, httpPort: basePort, grpcPort: basePort + 1, stop: () => stop(child) };
+}
+
+/** A server that runs already: NAME,http://HOST:PORT,GRPC_PORT[,PID]. @throws Error for another form */
+export function parseServer(text: string): DrivenServer & { readonly name: string } {
+  const [name = "", url = "", grpc = "", pid] = text.split(",");
+  const [, host = "", http = ""] = /^http:\/\/([^/:]+):(\d+)\/?$/.exec(url) ?? [];
+  const isNumber = (part: string): boolean => /^\d+$/.test(part);
+  if (name === "" || host === "" || !isNumber(grpc) || (pid !== undefined && !isNumber(pid))) {
+    throw new Error(
+      `--server: expected NAME,http://HOST:PORT,GRPC_PORT or the same with a PID behind it, got '${text}'`,
+    );
+  }
+  const process = pid === undefined ? undefined : Number(pid);
+  return { name, host, httpPort: Number(http), grpcPort: Number(grpc), pid: process, stop: async () => undefined };
 }
 
 export async function startReference(
