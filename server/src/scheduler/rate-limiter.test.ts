@@ -97,11 +97,27 @@ const REFUSED: readonly (readonly [string, readonly ExplicitLimit[], readonly Re
   [
     "less on the one device",
     [
-      { name: "R", count: 2, device: -1 },
+      { name: "R", count: 2, device: 0 },
+      { name: "R", count: 1, device: 5 },
       { name: "R", count: 1, device: 1 },
     ],
     [need("R", 2, 0), need("R", 2, 1)],
     'Resource count for "R" is limited to 1 which will prevent scheduling of one or more model instances, the minimum required count is 2',
+  ],
+  [
+    "a resource that is limited on another device only",
+    [{ name: "R", count: 10, device: 5 }],
+    [need("R", 4)],
+    'Resource count for "R" is limited to 0 which will prevent scheduling of one or more model instances, the minimum required count is 4',
+  ],
+  [
+    "a resource that limits of others leave out",
+    [
+      { name: "S", count: 10, device: -1 },
+      { name: "R", count: 1, device: 5 },
+    ],
+    [need("R", 1)],
+    'Resource count for "R" is limited to 0 which will prevent scheduling of one or more model instances, the minimum required count is 1',
   ],
   [
     "a name that is both global and of devices",
@@ -132,7 +148,8 @@ class RandomRun {
 
   constructor(seed: number) {
     this.#random = createRandom(seed).below;
-    this.explicit = this.#random(2) === 0 ? [] : [{ name: "R0", count: 4, device: -1 }];
+    const limits = ["R0", "R1"].map((name, i) => ({ name, count: 4 - i, device: -1 }));
+    this.explicit = this.#random(2) === 0 ? [] : limits;
     this.limiter = new RateLimiter(new ResourceLimits(this.explicit));
   }
 

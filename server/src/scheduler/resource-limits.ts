@@ -1,5 +1,5 @@
 /**
- * Limits and use of rate limiter resources, per device or global. A resource without a limit has as much as the most
+ * Limits and use of rate limiter resources, per device or global. Without any limit a resource has as much as the most
  * demanding executor needs. Source: Triton documentation, "Rate Limiter". Pure.
  */
 import { invalidArgument } from "../core/server-error.ts";
@@ -78,11 +78,15 @@ export class ResourceLimits {
     return capacity;
   }
 
-  /** A limit for one device takes precedence over one for all devices. */
+  /**
+   * Undefined: no limit was given for anything. With limits, there is none of a resource that they leave out, and the highest
+   * one counts that fits the device. Source: core, rate_limiter.cc, `ParseAndValidateExplicitResources`.
+   */
   #explicitFor({ name, device }: ResourceNeed): number | undefined {
-    const named = this.#explicit.filter((limit) => limit.name === name);
-    if (device === undefined) return named[0]?.count;
-    return (named.find((limit) => limit.device === device) ?? named.find((limit) => limit.device === -1))?.count;
+    if (this.#explicit.length === 0) return undefined;
+    const fits = (limit: ExplicitLimit): boolean =>
+      limit.name === name && (device === undefined || limit.device === device || limit.device === -1);
+    return Math.max(0, ...this.#explicit.filter(fits).map(({ count }) => count));
   }
 }
 

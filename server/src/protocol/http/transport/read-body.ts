@@ -83,7 +83,7 @@ export class BodyCollector {
     this.#size += chunk.length;
     if (chunk.length < SMALL_CHUNK_BYTES && ++this.#numSmallChunks > MAX_HTTP_CHUNKS) {
       throw invalidArgument(
-        `Chunked request body exceeds maximum of ${MAX_HTTP_CHUNKS} non-empty chunks. Send larger chunks or a Content-Length.`,
+        `Chunked request body exceeds maximum of ${MAX_HTTP_CHUNKS} non-empty chunks. Send fewer or larger HTTP chunks.`,
       );
     }
     if (this.#size <= this.#maxBytes) holder.hold(chunk.length);
