@@ -103,6 +103,14 @@ export class RequestsInFlight {
     this.#tellWaiting(key);
   }
 
+  /** Takes requests out that nothing has worked on. */
+  release(keys: readonly number[]): void {
+    for (const key of keys) {
+      const inFlight = this.#requests.get(key);
+      if (inFlight !== undefined) this.#remove(key, inFlight);
+    }
+  }
+
   failAll(error: ServerError): void {
     for (const key of [...this.#requests.keys()]) this.fail(key, error);
   }

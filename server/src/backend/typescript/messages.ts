@@ -3,6 +3,9 @@ import type { Datatype } from "@nereid/wire";
 import type { ParameterValue, SequenceInfo } from "../../core/infer-request.ts";
 import type { MetricType } from "../../observe/metrics.ts";
 
+/** Place of the last batch in `ThreadData.heartbeat`. */
+export const BEGUN_BATCH = 1;
+
 export interface PackedTensor {
   readonly name: string;
   readonly datatype: Datatype;
@@ -137,6 +140,7 @@ export interface ThreadData {
   readonly sequenceIdleMs: number;
   readonly outputs: readonly TensorPlan[];
   /** One 32-bit count that the thread moves on while it lives. */
+  /** Two INT32: a counter of the heartbeat, and the batch that the model began last. */
   readonly heartbeat: SharedArrayBuffer;
   readonly heartbeatMs: number;
 }

@@ -8,7 +8,7 @@ import { type TransferListItem, Worker } from "node:worker_threads";
 import { LineSplitter } from "../../child-process/line-splitter.ts";
 import { ServerError } from "../../core/server-error.ts";
 import type { Logger } from "../../observe/log.ts";
-import type { FromThread, ThreadData, ToThread } from "./messages.ts";
+import { BEGUN_BATCH, type FromThread, type ThreadData, type ToThread } from "./messages.ts";
 import { errorOf } from "./model-error.ts";
 
 /** The heartbeat is looked at this often within the time after which a thread counts as hung. */
@@ -29,7 +29,7 @@ export interface ThreadListener {
   /** From the first message of `initialize` on. */
   message(message: FromThread, thread: ModelThread): void;
   /** Called once, and only when the thread had started. */
-  ended(cause: string): void;
+  ended(cause: string, thread: ModelThread): void;
 }
 
 /** @throws ServerError with the model's own error, or why its thread did not start */
@@ -40,7 +40,7 @@ export function startThread(
 ): Promise<ModelThread> {
   return new Promise((resolve, reject) => {
     let isStarted = false;
-    const thread = new ModelThread(launch, {
+    const thread: ModelThread = new ModelThread(launch, {
       message(message) {
         if (message.type !== "initialized") {
           listener.message(message, thread);
@@ -58,7 +58,7 @@ export function startThread(
       },
       ended(cause) {
         settle();
-        if (isStarted) listener.ended(cause);
+        if (isStarted) listener.ended(cause, thread);
         else reject(new ServerError("internal", `Model thread '${launch.data.instanceName}' is not healthy. ${cause}`));
       },
     });
@@ -92,7 +92,7 @@ export class ModelThread {
     this.ended = new Promise((resolve) => {
       this.#markEnded = resolve;
     });
-    const heartbeat = new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT);
+    const heartbeat = new SharedArrayBuffer(2 * Int32Array.BYTES_PER_ELEMENT);
     this.#heartbeat = new Int32Array(heartbeat);
     const workerData: ThreadData = { ...launch.data, heartbeat, heartbeatMs: launch.hangTimeoutMs / LOOKS / 2 };
     this.#worker = new Worker(threadProgram(), {
@@ -105,6 +105,11 @@ export class ModelThread {
     this.#worker.on("error", (error) => this.#finish(`It failed: ${describe(error)}`));
     this.#worker.on("exit", (code) => this.#finish(`It exited with code ${code}`));
     this.#collectOutput();
+  }
+
+  /** Whether the model has seen a batch; one that it has not goes to the next thread. */
+  hasBegun(batchId: number): boolean {
+    return Atomics.load(this.#heartbeat, BEGUN_BATCH) === (batchId | 0);
   }
 
   /** False when the thread has ended. */
@@ -148,7 +153,7 @@ export class ModelThread {
     this.#isOver = true;
     clearInterval(this.#watching);
     void this.#worker.terminate();
-    this.#listener.ended(cause);
+    this.#listener.ended(cause, this);
     this.#markEnded();
   }
 

@@ -1,6 +1,7 @@
 /**
  * One executor of a TypeScript model: a thread, its current batch, and its restart. When the thread dies, its started
- * requests fail once with the cause. New requests wait for the restart, or are refused if that takes long.
+ * requests fail once with the cause. A batch that the model has not begun goes to the next thread. New requests wait for the
+ * restart, or are refused if that takes long.
  */
 import { ServerError } from "../../core/server-error.ts";
 import type { BackendRequest, Batch, ModelCaller, ModelInstance } from "../backend.ts";
@@ -32,6 +33,8 @@ export class TypescriptInstance implements ModelInstance {
   #owner: object = {};
   #running: RunningBatch | undefined;
   #nextBatchId = 1;
+  /** The present thread has executed a batch, so its successor starts at once. */
+  #hasServed = false;
 
   constructor(options: TypescriptInstanceOptions) {
     const { launch, models } = options;
@@ -78,7 +81,7 @@ export class TypescriptInstance implements ModelInstance {
     this.#owner = owner;
     const listener = {
       message: (message: FromThread, thread: ModelThread): void => this.#message(message, thread),
-      ended: (cause: string): void => this.#ended(owner, cause),
+      ended: (cause: string, thread: ModelThread): void => this.#ended(owner, cause, thread),
     };
     return startThread(this.#options.launch, listener, signal);
   }
@@ -142,6 +145,7 @@ export class TypescriptInstance implements ModelInstance {
     const running = executed === 0 || this.#running?.id !== executed ? undefined : this.#running;
     if (running !== undefined) {
       this.#running = undefined;
+      this.#hasServed = true;
       running.batch.computeEnded();
     }
     for (const response of responses) this.#respond(response, buffer);
@@ -175,17 +179,22 @@ export class TypescriptInstance implements ModelInstance {
     this.#log("warn", `metric ${name} (${metric}) is not shown: too many series, or another kind has that name`);
   }
 
-  #ended(owner: object, cause: string): void {
-    const error = this.#threads.isClosed
+  #ended(owner: object, cause: string, thread: ModelThread): void {
+    const { isClosed } = this.#threads;
+    const error = isClosed
       ? new ServerError("unavailable", `Model instance '${this.name}' is unloaded`)
       : this.#unhealthy(firstLine(cause));
     this.#options.metrics.drop(owner);
-    this.#threads.ended(cause);
+    this.#threads.ended(cause, this.#hasServed);
+    this.#hasServed = false;
     this.#calls.cancelAll();
-    this.#inFlight.failAll(error);
     const running = this.#running;
     this.#running = undefined;
-    running?.reject(error);
+    const isUntouched = running !== undefined && !isClosed && !thread.hasBegun(running.id);
+    if (isUntouched) this.#inFlight.release(running.keys);
+    this.#inFlight.failAll(error);
+    if (isUntouched) this.#runLater(running.batch).then(running.resolve, running.reject);
+    else running?.reject(error);
   }
 
   #unhealthy(cause: string): ServerError {

@@ -128,6 +128,7 @@ test("an abort reaches the host and frees the blocks there", async (t) => {
 for (const signal of ["SIGSEGV", "SIGABRT", "SIGKILL"] as const) {
   test(`a host that dies of ${signal} under load fails what it had started, once, and is replaced`, async (t) => {
     const { host, lines } = await startHost(t);
+    await collect(host.generate(request([5]))); // its successor starts without a pause
     const running = Array.from({ length: 4 }, (_, i) => collect(host.generate(request([i], { maxTokens: 120 }))));
     const waiting = Array.from({ length: 3 }, (_, i) => collect(host.generate(request([i + 10]))));
     const settled = Promise.allSettled([...running, ...waiting]);
@@ -151,6 +152,7 @@ for (const signal of ["SIGSEGV", "SIGABRT", "SIGKILL"] as const) {
       lines.some((line) => line.includes(`(signal ${signal})`)),
       true,
     );
+    assert.ok(lines.some((line) => line.includes("starting a new engine host in 0 ms")));
     assert.equal((await collect(host.generate(request([1])))).tokens.length, 12);
     await host.close();
   });

@@ -36,7 +36,7 @@ export interface EngineHostOptions {
 
 const DEFAULTS = { loadTimeoutMs: 600_000, stepTimeoutMs: 300_000, firstBackoffMs: 250 };
 const MAX_BACKOFF_MS = 30_000;
-/** A host that ran this long was sound: the next failure starts again with the first pause. */
+/** A host that ran this long was sound: the next failure starts again with the first pause. One that has served has none. */
 const SOUND_AFTER_MS = 60_000;
 const CLOSE_TIMEOUT_MS = 10_000;
 /** Length of the last line of a process that died while it loaded a model, in the message. */
@@ -57,6 +57,8 @@ export class EngineHost implements Generator {
   #stats: EngineStats = { ...ZERO_STATS };
   #nextId = 1;
   #numFailures = 0;
+  /** The present process has ended a request. */
+  #hasServed = false;
   #readySinceMs = 0;
   #lastSignMs = 0;
   readonly #arrival = { nowMs: 0 };
@@ -211,9 +213,12 @@ export class EngineHost implements Generator {
         this.#kill(`the engine could not be loaded: ${message}`);
         return;
       }
-      case STEP:
+      case STEP: {
+        const { size } = this.#pending;
         this.#stats = deliverReport(frame, (id) => this.#pending.get(id));
+        this.#hasServed ||= this.#pending.size < size;
         return;
+      }
       default:
         throw new Error(`a frame of unknown kind ${frame.kind}`);
     }
@@ -233,6 +238,8 @@ export class EngineHost implements Generator {
   #onExit(how: string): void {
     clearTimeout(this.#timer);
     this.#process = undefined;
+    const hasServed = this.#hasServed;
+    this.#hasServed = false;
     this.#stats = { ...ZERO_STATS };
     if (this.#state === "closed") return;
     const { name, log } = this.#options;
@@ -246,10 +253,10 @@ export class EngineHost implements Generator {
       return;
     }
     this.#failStarted(message, wasReady);
-    if (wasReady && performance.now() - this.#readySinceMs > SOUND_AFTER_MS) this.#numFailures = 0;
-    this.#numFailures += 1;
+    const isSound = hasServed || (wasReady && performance.now() - this.#readySinceMs > SOUND_AFTER_MS);
+    this.#numFailures = isSound ? 1 : this.#numFailures + 1;
     const backoff = { firstMs: this.#options.firstBackoffMs, maxMs: MAX_BACKOFF_MS };
-    const pauseMs = backoffMs(this.#numFailures, backoff);
+    const pauseMs = hasServed ? 0 : backoffMs(this.#numFailures, backoff);
     this.#state = "pausing";
     log.info("engine_host", `${name}: starting a new engine host in ${pauseMs} ms`);
     this.#timer = setTimeout(() => this.#spawn(), pauseMs);

@@ -3,7 +3,7 @@ import { register } from "node:module";
 import process from "node:process";
 import { pathToFileURL } from "node:url";
 import { parentPort, workerData } from "node:worker_threads";
-import type { FromThread, ThreadData, ToThread } from "../messages.ts";
+import { BEGUN_BATCH, type FromThread, type ThreadData, type ToThread } from "../messages.ts";
 import type * as Api from "../model-api.ts";
 import { packError } from "../model-error.ts";
 import { CallingModels } from "./calling-models.ts";
@@ -19,6 +19,7 @@ if (port === null) throw new Error("this program runs as a thread of the server"
 const link: ThreadLink = { post: (message: FromThread, transfer = []) => port.postMessage(message, [...transfer]) };
 const calling = new CallingModels(link);
 const context = createContext();
+const heartbeat = new Int32Array(data.heartbeat);
 let runner: BatchRunner | undefined;
 let model: LoadedModel = {};
 
@@ -47,8 +48,10 @@ async function start(): Promise<void> {
 }
 
 function receive(message: ToThread): void {
-  if (message.type === "execute") void runner?.run(message);
-  else if (message.type === "answer") calling.answered(message);
+  if (message.type === "execute") {
+    Atomics.store(heartbeat, BEGUN_BATCH, message.batchId | 0);
+    void runner?.run(message);
+  } else if (message.type === "answer") calling.answered(message);
   else if (message.type === "plan") calling.planned(message);
   else if (message.type === "cancel") runner?.cancel(message.key);
   else if (message.type === "credit") runner?.credit(message.key, message.count);
@@ -97,6 +100,5 @@ function createContext(): Api.Context {
 
 /** Moves the count that the server watches for as long as the event loop turns. */
 function beat(): void {
-  const heartbeat = new Int32Array(data.heartbeat);
   setInterval(() => Atomics.add(heartbeat, 0, 1), data.heartbeatMs).unref();
 }
