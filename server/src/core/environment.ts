@@ -51,12 +51,6 @@ export const SERVER_ENVIRONMENT = {
     default: "0",
     meaning: "For tests: with the variable before, so many requests of sequences without a slot must wait too.",
   },
-  TEST_FAIL_WITH_QUERY_RESULT: {
-    default: "not set",
-    meaning: "Backend query: set, its answers are errors that tell the outputs.",
-  },
-  TEST_BYTE_SIZE: { default: "2", meaning: "Backend query: bytes of an output." },
-  TEST_ANONYMOUS: { default: "not set", meaning: "Backend query: set, it asks for outputs without a name." },
   TRITON_SERVER_ESCAPE_LOG_MESSAGES: {
     default: "1",
     meaning: "0: log messages are written as they are, control characters included.",

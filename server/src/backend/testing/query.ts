@@ -3,7 +3,6 @@
  * two outputs of UINT8. Here they are always in the memory of the CPU. Source: src/test/query_backend of Triton's server.
  */
 import process from "node:process";
-import type { Environment } from "../../core/environment.ts";
 import { ServerError } from "../../core/server-error.ts";
 import type { Backend } from "../backend.ts";
 import { createTestBackend } from "./test-backend.ts";
@@ -11,16 +10,18 @@ import { createTestBackend } from "./test-backend.ts";
 const OUTPUTS = ["OUTPUT0", "OUTPUT1"];
 const DEFAULT_BYTES = 2;
 
-export function createQueryBackend(environment: Environment = process.env): Backend {
+export function createQueryBackend(variables: Readonly<Record<string, string | undefined>> = process.env): Backend {
   return createTestBackend("query", () => {
-    const { TEST_FAIL_WITH_QUERY_RESULT, TEST_ANONYMOUS, TEST_BYTE_SIZE } = environment;
-    const asked = TEST_ANONYMOUS === undefined ? OUTPUTS : ["NULL"];
+    const [fails, anonymous, size] = ["TEST_FAIL_WITH_QUERY_RESULT", "TEST_ANONYMOUS", "TEST_BYTE_SIZE"].map(
+      (name) => variables[name],
+    );
+    const asked = anonymous === undefined ? OUTPUTS : ["NULL"];
     const told = asked.map((name) => `${name} CPU 0; `).join("");
-    const total = TEST_BYTE_SIZE === undefined ? DEFAULT_BYTES : Number(TEST_BYTE_SIZE);
-    const bytes = TEST_BYTE_SIZE !== undefined && TEST_ANONYMOUS !== undefined ? Math.trunc(total / 2) : total;
+    const total = size === undefined ? DEFAULT_BYTES : Number(size);
+    const bytes = size !== undefined && anonymous !== undefined ? Math.trunc(total / 2) : total;
     return {
       execute(request) {
-        if (TEST_FAIL_WITH_QUERY_RESULT !== undefined) {
+        if (fails !== undefined) {
           request.fail(new ServerError("unknown", told));
           return;
         }
