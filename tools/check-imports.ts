@@ -13,6 +13,7 @@ const PACKAGES = [
   "retrieval",
   "onnx-tools",
   "offline",
+  "perf",
   "web",
 ];
 /** Sources of one level of a folder, tests and measurements excluded. */

@@ -13,6 +13,7 @@ const PACKAGES = [
   "retrieval",
   "onnx-tools",
   "offline",
+  "perf",
   "web",
 ];
 const layers: Record<string, string[]> = JSON.parse(readFileSync(new URL("layers.json", import.meta.url), "utf8"));

@@ -34,6 +34,7 @@ export const ENVIRONMENT_TABLES: readonly EnvironmentTable[] = [
       "retrieval/src",
       "images/src",
       "onnx-tools/src",
+      "perf/src",
     ],
     module: "server/src/core/environment.ts",
     variables: SERVER_ENVIRONMENT,

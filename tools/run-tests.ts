@@ -28,6 +28,7 @@ const ROOTS = [
   "retrieval/src",
   "onnx-tools/src",
   "offline/src",
+  "perf/src",
   "tools",
   "examples",
   "tests",

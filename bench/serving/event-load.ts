@@ -4,7 +4,16 @@
  */
 import { connect, type Socket } from "node:net";
 import { hrtime } from "node:process";
-import { FLAG, FRAME, FrameSplitter, frame, literalField, openSettings, PREFACE, windowUpdate } from "./http2-frame.ts";
+import {
+  FLAG,
+  FRAME,
+  FrameSplitter,
+  frame,
+  literalField,
+  openSettings,
+  PREFACE,
+  windowUpdate,
+} from "../../perf/src/load/http2-frame.ts";
 import { LatencyHistogram } from "./latency-histogram.ts";
 import { grpcMessage } from "./messages.ts";
 

@@ -1,36 +1,9 @@
 import assert from "node:assert/strict";
 import { createServer } from "node:net";
 import { test } from "node:test";
-import { answerLength } from "./http-load.ts";
+import { startHttpLoad } from "./http-load.ts";
 import { parseServer } from "./servers.ts";
 import { isSteady } from "./steady.ts";
-
-const CASES: readonly (readonly [name: string, head: readonly string[], body: number])[] = [
-  ["Nereid's order", ["Content-Length: 12", "Inference-Header-Content-Length: 5"], 12],
-  [
-    "Triton's order",
-    ["Content-Type: application/octet-stream", "Inference-Header-Content-Length: 5", "Content-Length: 12"],
-    12,
-  ],
-  ["lower case", ["inference-header-content-length:5", "content-length:12"], 12],
-];
-
-for (const [name, lines, body] of CASES) {
-  test(`answerLength() takes Content-Length and no header that ends like it: ${name}`, () => {
-    const head = `HTTP/1.1 200 OK\r\n${lines.join("\r\n")}\r\n\r\n`;
-    assert.equal(answerLength(Buffer.from(head)), head.length + body);
-    assert.equal(answerLength(Buffer.from(head.slice(0, -1))), 0);
-  });
-}
-
-test("answerLength() refuses an answer without a length, and one that is no answer", () => {
-  for (const head of [
-    "HTTP/1.1 200 OK\r\nX-Content-Length: 3\r\n\r\n",
-    "HTTP/1.1 404 Not Found\r\nContent-Length: 3\r\n\r\n",
-  ]) {
-    assert.throws(() => answerLength(Buffer.from(head)), /no answer to measure/);
-  }
-});
 
 test("isSteady() wants several windows that agree", () => {
   assert.equal(isSteady([]), false);
@@ -51,7 +24,6 @@ test("parseServer() reads name, address, port of gRPC and process", () => {
 });
 
 test("a load reads whole answers of a server that sends the other header first", async () => {
-  const { startHttpLoad } = await import("./http-load.ts");
   const json = '{"a":1}';
   const answer = `HTTP/1.1 200 OK\r\nInference-Header-Content-Length: ${json.length}\r\nContent-Length: ${json.length + 4}\r\n\r\n${json}\0\0\0\0`;
   const server = createServer((socket) => {

@@ -101,6 +101,7 @@ for (const [command, name] of [
   ["onnx", "@nereid/onnx-tools"],
   ["trtexec", "@nereid/onnx-tools"],
   ["index", "@nereid/retrieval"],
+  ["bench", "@nereid/perf"],
 ] as const) {
   test(`\`nereid ${command}\` ends with one line that names ${name}`, () => {
     const { status, errors } = nereid(core, command, "--help");

@@ -23,6 +23,7 @@ const JAVASCRIPT_PACKAGES = [
   "retrieval",
   "onnx-tools",
   "offline",
+  "perf",
   "nereid",
 ];
 const HOOKS = ["preinstall", "install", "postinstall"];

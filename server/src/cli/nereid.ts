@@ -182,6 +182,15 @@ const COMMANDS: ReadonlyMap<string, Command> = new Map<string, Command>([
     ),
   ],
   [
+    "bench",
+    packaged(
+      "@nereid/perf",
+      "cli/bench",
+      "benchCommand",
+      "measure a server under load; takes the flags of perf_analyzer",
+    ),
+  ],
+  [
     "index",
     packaged(
       "@nereid/retrieval",

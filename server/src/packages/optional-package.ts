@@ -11,6 +11,7 @@ export type OptionalPackage =
   | "@nereid/object-stores"
   | "@nereid/offline"
   | "@nereid/onnx-tools"
+  | "@nereid/perf"
   | "@nereid/retrieval"
   | "@redis/client";
 

@@ -1,4 +1,4 @@
-/** The frames of HTTP/2 that a gRPC load needs: writing them, and cutting what comes into them. Knows no gRPC. */
+/** The frames of HTTP/2 (RFC 9113, 4 and 6) that a gRPC load needs: writing them, and cutting what comes into them. Knows no gRPC. */
 
 export const FRAME = { data: 0, headers: 1, reset: 3, settings: 4, ping: 6, goAway: 7, windowUpdate: 8 } as const;
 export const FLAG = { ack: 1, endStream: 1, endHeaders: 4 } as const;
@@ -42,10 +42,25 @@ export function initialWindowOf(settings: Buffer): number | undefined {
 
 /** A literal header field that both sides put into their tables, so that later requests can refer to it. */
 export function literalField(name: string | number, value: string): Buffer {
-  const text = (part: string): Buffer => Buffer.concat([Buffer.from([part.length]), Buffer.from(part)]);
+  const text = (part: string): Buffer => {
+    const bytes = Buffer.from(part);
+    return Buffer.concat([hpackLength(bytes.length), bytes]);
+  };
   const start =
     typeof name === "number" ? Buffer.from([0x40 | name]) : Buffer.concat([Buffer.from([0x40]), text(name)]);
   return Buffer.concat([start, text(value)]);
+}
+
+/** Length of a string that is not Huffman coded: an integer with a prefix of 7 bits (RFC 7541, 5.1). */
+function hpackLength(length: number): Buffer {
+  if (length < 127) return Buffer.from([length]);
+  const bytes = [127];
+  let rest = length - 127;
+  while (rest >= 128) {
+    bytes.push((rest & 127) | 128);
+    rest >>= 7;
+  }
+  return Buffer.from([...bytes, rest]);
 }
 
 export interface FrameListener {

@@ -1,0 +1,205 @@
+/** Flags of `nereid bench`: those of perf_analyzer, then those of GenAI-Perf and AIPerf, then our own. */
+
+export const TARGET_FLAGS = {
+  model: { type: "string", short: "m", value: "NAME", summary: "model to ask", required: true },
+  "model-version": { type: "string", short: "x", value: "N", summary: "its version; default: the server's choice" },
+  url: {
+    type: "string",
+    short: "u",
+    value: "URL",
+    summary: "host:port, or http(s)://host:port/path; default localhost:8000, with -i grpc localhost:8001",
+  },
+  protocol: {
+    type: "string",
+    short: "i",
+    summary: "protocol of V2 inference",
+    choices: ["http", "HTTP", "grpc", "gRPC"],
+    default: "http",
+  },
+  header: {
+    type: "string",
+    short: "H",
+    many: "repeated",
+    value: "NAME:VALUE",
+    summary: "header field of each request; with -i grpc metadata",
+  },
+  "ssl-grpc-use-ssl": { type: "switch", summary: "gRPC over TLS" },
+  "ssl-https-verify-peer": { type: "integer", min: 0, max: 1, default: 1, summary: "0: take any certificate" },
+  "ssl-https-ca-certificates-file": {
+    type: "string",
+    aliases: ["ssl-grpc-root-certifications-file"],
+    value: "FILE",
+    summary: "PEM of certificate authorities",
+  },
+  "ssl-https-client-certificate-file": {
+    type: "string",
+    aliases: ["ssl-grpc-certificate-chain-file"],
+    value: "FILE",
+    summary: "PEM of the client's certificate",
+  },
+  "ssl-https-private-key-file": {
+    type: "string",
+    aliases: ["ssl-grpc-private-key-file"],
+    value: "FILE",
+    summary: "PEM of its key",
+  },
+  against: {
+    type: "string",
+    value: "URL",
+    summary: "a second server: both are measured in turns, and ratios are printed with confidence intervals",
+  },
+  rounds: { type: "integer", min: 2, default: 10, summary: "with --against: turns of each server" },
+} as const;
+
+export const LOAD_FLAGS = {
+  "concurrency-range": {
+    type: "string",
+    value: "START:END:STEP",
+    summary: "requests under way; end 0: up to the latency threshold",
+  },
+  "request-rate-range": { type: "string", value: "START:END:STEP", summary: "requests a second, sent by a schedule" },
+  "request-intervals": {
+    type: "string",
+    value: "FILE",
+    summary: "intervals between requests in us, one a line, repeated",
+  },
+  "request-distribution": {
+    type: "string",
+    choices: ["constant", "poisson", "gamma"],
+    default: "constant",
+    summary: "intervals of --request-rate-range",
+  },
+  burstiness: { type: "number", min: 0.01, default: 1, summary: "with gamma: 1 is Poisson, less is more bursts" },
+  "binary-search": {
+    type: "switch",
+    summary: "search the largest load within the latency threshold; step is the precision",
+  },
+  "latency-threshold": {
+    type: "number",
+    short: "l",
+    min: 0,
+    default: 0,
+    value: "MS",
+    summary: "latency that ends the search; 0: none",
+  },
+  "measurement-interval": {
+    type: "integer",
+    short: "p",
+    min: 1,
+    default: 5000,
+    value: "MS",
+    summary: "length of a window",
+  },
+  "measurement-mode": {
+    type: "string",
+    choices: ["time_windows", "count_windows"],
+    default: "time_windows",
+    summary: "windows of time, or of requests",
+  },
+  "measurement-request-count": { type: "integer", min: 1, default: 50, summary: "requests of a count window" },
+  "stability-percentage": {
+    type: "number",
+    short: "s",
+    min: 0,
+    default: 10,
+    summary: "the last three windows differ by at most so much",
+  },
+  "max-trials": { type: "integer", short: "r", min: 1, default: 10, summary: "windows at most" },
+  percentile: {
+    type: "number",
+    min: 1,
+    max: 100,
+    value: "N",
+    summary: "percentile that must be steady; default: the mean",
+  },
+  "max-threads": {
+    type: "integer",
+    min: 1,
+    value: "N",
+    summary: "threads of the generator; default: as many as processors, 4 at most",
+  },
+  "num-of-sequences": { type: "integer", min: 1, default: 4, summary: "sequences at a time with --request-rate-range" },
+  "sequence-length": { type: "integer", min: 1, default: 20, summary: "requests of a sequence" },
+  "sequence-length-variation": {
+    type: "number",
+    min: 0,
+    max: 100,
+    default: 20,
+    summary: "per cent by which lengths differ",
+  },
+  "sequence-id-range": { type: "string", value: "START:END", default: "1", summary: "ids of sequences" },
+  streaming: { type: "switch", summary: "gRPC streams; language models: streamed answers" },
+  async: { type: "switch", short: "a", hasNoEffect: true, summary: "accepted: requests never block" },
+  sync: { type: "switch", hasNoEffect: true, summary: "accepted: requests never block" },
+  verbose: { type: "switch", short: "v", hasNoEffect: true, summary: "accepted" },
+  "service-kind": {
+    type: "string",
+    choices: ["triton", "openai"],
+    default: "triton",
+    summary: "openai: as --endpoint-type chat",
+  },
+} as const;
+
+export const INPUT_FLAGS = {
+  "batch-size": {
+    type: "integer",
+    short: "b",
+    aliases: ["batch"],
+    min: 1,
+    default: 1,
+    summary: "rows of each request",
+  },
+  "input-data": {
+    type: "string",
+    many: "repeated",
+    value: "SOURCE",
+    summary: "zero, random (default), a JSON file or a folder",
+  },
+  shape: { type: "string", many: "repeated", value: "NAME:DIMS", summary: "shape of an input: name:1,2,3" },
+  "string-length": { type: "integer", min: 0, default: 128, summary: "length of random strings" },
+  "string-data": { type: "string", summary: "this text in place of random strings" },
+  "shared-memory": {
+    type: "string",
+    choices: ["none", "system"],
+    default: "none",
+    summary: "where inputs and outputs are",
+  },
+  "output-shared-memory-size": {
+    type: "integer",
+    min: 1,
+    default: 102_400,
+    value: "BYTES",
+    summary: "room of an output whose size is not known",
+  },
+  "input-tensor-format": {
+    type: "string",
+    choices: ["binary", "json"],
+    default: "binary",
+    summary: "inputs over HTTP",
+  },
+  "output-tensor-format": {
+    type: "string",
+    choices: ["binary", "json"],
+    default: "binary",
+    summary: "outputs over HTTP",
+  },
+  "request-parameter": {
+    type: "string",
+    many: "repeated",
+    value: "NAME:VALUE:TYPE",
+    summary: "parameter of each request; type int, uint, bool, string, double",
+  },
+  seed: { type: "integer", aliases: ["random-seed"], min: 0, default: 0, summary: "of all random choices" },
+} as const;
+
+export const REPORT_FLAGS = {
+  csv: {
+    type: "string",
+    short: "f",
+    aliases: ["latency-report-file"],
+    value: "FILE",
+    summary: "figures as CSV, in perf_analyzer's columns",
+  },
+  html: { type: "string", value: "FILE", summary: "report with plots, in one file" },
+  "report-json": { type: "string", aliases: ["profile-export-file"], value: "FILE", summary: "figures as JSON" },
+} as const;
