@@ -192,6 +192,88 @@ export const INPUT_FLAGS = {
   seed: { type: "integer", aliases: ["random-seed"], min: 0, default: 0, summary: "of all random choices" },
 } as const;
 
+export const TEXT_FLAGS = {
+  "endpoint-type": {
+    type: "string",
+    choices: ["infer", "chat", "completions", "generate", "generate_stream"],
+    default: "infer",
+    summary: "chat and completions: OpenAI's API; generate: Triton's extension; infer: tensors",
+  },
+  endpoint: { type: "string", value: "PATH", summary: "path in place of the endpoint's own" },
+  tokenizer: {
+    type: "string",
+    value: "DIR",
+    summary: "counts tokens, and makes prompts of exact lengths; default: words",
+  },
+  "use-server-token-count": { type: "switch", summary: "tokens of answers as the server reports them" },
+  "request-count": {
+    type: "integer",
+    aliases: ["num-prompts"],
+    min: 1,
+    summary: "requests of each load; default 10, or twice the concurrency",
+  },
+  "warmup-request-count": { type: "integer", min: 0, summary: "requests before the first load (10)" },
+  "synthetic-input-tokens-mean": {
+    type: "integer",
+    aliases: ["isl"],
+    min: 1,
+    default: 550,
+    summary: "length of prompts",
+  },
+  "synthetic-input-tokens-stddev": {
+    type: "number",
+    aliases: ["isl-stddev"],
+    min: 0,
+    default: 0,
+    summary: "its spread",
+  },
+  "output-tokens-mean": {
+    type: "integer",
+    aliases: ["osl"],
+    min: 1,
+    summary: "length of answers, as max_tokens; default: the server's",
+  },
+  "output-tokens-stddev": { type: "number", aliases: ["osl-stddev"], min: 0, default: 0, summary: "its spread" },
+  "length-distribution": {
+    type: "string",
+    choices: ["normal", "uniform", "lognormal"],
+    default: "normal",
+    summary: "distribution of both lengths",
+  },
+  "shared-prefix-tokens": {
+    type: "integer",
+    min: 0,
+    default: 0,
+    summary: "tokens at the start that all prompts share",
+  },
+  "extra-inputs": {
+    type: "string",
+    many: "repeated",
+    value: "NAME:VALUE",
+    summary: "further member of each body, as JSON or text",
+  },
+  goodput: {
+    type: "string",
+    many: "repeated",
+    value: "NAME:MS",
+    summary: "objective: time_to_first_token, inter_token_latency or request_latency",
+  },
+  lora: {
+    type: "string",
+    many: "repeated",
+    value: "NAME=WEIGHT",
+    summary: "model or adapter of a mix, in place of -m",
+  },
+  image: { type: "string", many: "repeated", value: "FILE", summary: "image in each chat" },
+  "trace-input": {
+    type: "string",
+    value: "FILE",
+    summary: "requests of Mooncake's JSON lines, of lines with prompts, or of ShareGPT's JSON",
+  },
+  "fixed-schedule": { type: "switch", summary: "send the requests of the trace at its timestamps" },
+  "schedule-speedup": { type: "number", min: 0.001, default: 1, summary: "times are divided by it" },
+} as const;
+
 export const REPORT_FLAGS = {
   csv: {
     type: "string",

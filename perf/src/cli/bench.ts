@@ -5,19 +5,30 @@ import { type CommandSyntax, type FlagTable, type FlagValues, UsageError } from 
 import { runCommand } from "@nereid/server/cli/run-command";
 import type { Reporter } from "@nereid/server/files/progress";
 import { fileError } from "@nereid/server/files/tool-error";
+import type { TextEndpoint } from "../input/text-request.ts";
 import type { MeasuredLoad } from "../plan/load-search.ts";
 import { generatorWarnings } from "../report/generator-warnings.ts";
 import { htmlPage } from "../report/html-page.ts";
 import { inferPage, levelJson, type RunFacts } from "../report/infer-report.ts";
 import { inferCsv, levelText, loadName, summaryText } from "../report/infer-text.ts";
+import { textCsv, textJson, textPage, textTable } from "../report/text-report.ts";
 import { type AgainstResult, againstText, measureAgainst } from "../run/against.ts";
 import { InferTarget } from "../run/infer-run.ts";
 import type { LevelResult } from "../run/measure-level.ts";
+import { textRatios, textRatiosText } from "../run/text-against.ts";
+import type { TextResult } from "../run/text-run.ts";
 import { parseTarget } from "../target/target.ts";
-import { INPUT_FLAGS, LOAD_FLAGS, REPORT_FLAGS, TARGET_FLAGS } from "./bench-flags.ts";
+import { INPUT_FLAGS, LOAD_FLAGS, REPORT_FLAGS, TARGET_FLAGS, TEXT_FLAGS } from "./bench-flags.ts";
 import { inferOptions, searchOf } from "./infer-options.ts";
+import { endpointOf, runTextBench, textBench } from "./text-bench.ts";
 
-const FLAGS = { ...TARGET_FLAGS, ...LOAD_FLAGS, ...INPUT_FLAGS, ...REPORT_FLAGS } as const satisfies FlagTable;
+const FLAGS = {
+  ...TARGET_FLAGS,
+  ...LOAD_FLAGS,
+  ...INPUT_FLAGS,
+  ...TEXT_FLAGS,
+  ...REPORT_FLAGS,
+} as const satisfies FlagTable;
 
 const SYNTAX: CommandSyntax<typeof FLAGS> = {
   command: "bench",
@@ -42,7 +53,9 @@ export async function benchCommand(argv: readonly string[]): Promise<void> {
     const command = `nereid bench ${argv.join(" ")}`;
     const facts = { command, url, model: values.model, date: new Date().toISOString() };
     const run = { flags: values, url, reporter, signal, facts };
-    await (values.against === undefined ? inferBench(run) : againstBench(run, values.against));
+    const endpoint = endpointOf(values);
+    if (endpoint !== undefined) await textModelBench(run, endpoint);
+    else await (values.against === undefined ? inferBench(run) : againstBench(run, values.against));
   });
 }
 
@@ -88,6 +101,60 @@ async function againstBench({ flags, url, reporter, signal, facts }: Run, second
   const json = { ...facts, against: second, results };
   writeReport(flags["report-json"], () => `${JSON.stringify(json, undefined, 2)}\n`);
   reporter.result(results.map((result) => againstText(result, "Load")).join("\n"), json);
+}
+
+async function textModelBench(run: Run, endpoint: TextEndpoint): Promise<void> {
+  const { flags, url, reporter, signal, facts } = run;
+  if (flags.against !== undefined) {
+    await textAgainst(run, endpoint, flags.against);
+    return;
+  }
+  const bench = await textBench(flags, endpoint, url);
+  const results: TextResult[] = [];
+  const warnings: string[] = [];
+  const note = (result: TextResult): void => {
+    results.push(result);
+    const own = generatorWarnings(result.limits, `${result.kind} ${result.load}`);
+    const { numFailed } = result.metrics;
+    if (numFailed > 0) own.push(`${result.kind} ${result.load}: ${numFailed} requests failed: ${result.failure}`);
+    for (const warning of own) reporter.warn(warning);
+    warnings.push(...own);
+  };
+  await runTextBench(bench, note, reporter, signal);
+  const json = { ...facts, results: results.map(textJson), warnings };
+  writeReport(flags.csv, () => textCsv(results));
+  writeReport(flags["report-json"], () => `${JSON.stringify(json, undefined, 2)}\n`);
+  writeReport(flags.html, () => htmlPage(textPage(results, facts, warnings)));
+  reporter.result(results.map(textTable).join("\n\n"), json);
+}
+
+/** The first level of both servers, in turns. */
+async function textAgainst(
+  { flags, url, reporter, signal, facts }: Run,
+  endpoint: TextEndpoint,
+  second: string,
+): Promise<void> {
+  const benches = [await textBench(flags, endpoint, url), await textBench(flags, endpoint, second)] as const;
+  const rounds: TextResult[][] = [];
+  for (let round = 0; round < flags.rounds; round++) {
+    const results: TextResult[] = [];
+    for (const which of round % 2 === 0 ? ([0, 1] as const) : ([1, 0] as const)) {
+      const { levels, warmup, ...bench } = benches[which];
+      const turn = { ...bench, levels: levels.slice(0, 1), warmup: round === 0 ? warmup : [] };
+      await runTextBench(
+        turn,
+        (result) => {
+          results[which] = result;
+        },
+        reporter,
+        signal,
+      );
+    }
+    rounds.push(results);
+  }
+  const ratios = textRatios(rounds);
+  writeReport(flags["report-json"], () => `${JSON.stringify({ ...facts, against: second, ratios }, undefined, 2)}\n`);
+  reporter.result(textRatiosText(ratios, rounds.length), { ...facts, against: second, ratios });
 }
 
 function writeReport(path: string | undefined, text: () => string): void {

@@ -14,7 +14,12 @@ export type RequestPlan =
       readonly sequences: SequencePlan | undefined;
     }
   /** Whole requests of HTTP, each sent once, in this order. */
-  | { readonly kind: "bytes"; readonly requests: readonly Uint8Array[] };
+  | {
+      readonly kind: "bytes";
+      readonly requests: readonly Uint8Array[];
+      /** Number of the next request, 32 bits: threads of a closed loop take them as they need them. */
+      readonly next: SharedArrayBuffer;
+    };
 
 export interface ThreadPlan {
   readonly address: Address;

@@ -14,7 +14,7 @@ export interface RequestSource {
 }
 
 export function createRequestSource({ requests, index, count }: ThreadPlan): RequestSource {
-  if (requests.kind === "bytes") return new Listed(requests.requests, index, count);
+  if (requests.kind === "bytes") return new Listed(requests.requests, requests.next);
   const { specs, encoding, sequences } = requests;
   if (sequences === undefined) return new Repeated(specs.map((spec) => encodeInfer(spec, encoding)));
   const ids = new SequenceIds(sequences, index, count);
@@ -31,24 +31,20 @@ export function createRequestSource({ requests, index, count }: ThreadPlan): Req
   };
 }
 
-/** Each request once; a thread takes every `count`-th. */
+/** Each request once, by whichever thread asks first. */
 class Listed implements RequestSource {
   readonly #requests: readonly Uint8Array[];
-  readonly #count: number;
-  #next: number;
+  readonly #next: Int32Array;
 
-  constructor(requests: readonly Uint8Array[], index: number, count: number) {
+  constructor(requests: readonly Uint8Array[], next: SharedArrayBuffer) {
     this.#requests = requests;
-    this.#count = count;
-    this.#next = index;
+    this.#next = new Int32Array(next);
   }
 
   next(_client: number, asked?: number): PlannedRequest | undefined {
-    const number = asked ?? this.#next;
+    const number = asked ?? Atomics.add(this.#next, 0, 1);
     const bytes = this.#requests[number];
-    if (bytes === undefined) return undefined;
-    if (asked === undefined) this.#next += this.#count;
-    return { number, bytes };
+    return bytes === undefined ? undefined : { number, bytes };
   }
 }
 

@@ -75,12 +75,14 @@ export function againstText({ load, throughput, p50, p99, rounds }: AgainstResul
     const rates = rounds.map((pair) => pair[which].requestsPerSecond);
     return (rates.reduce((sum, rate) => sum + rate, 0) / rates.length).toFixed(1);
   };
-  const line = (label: string, { ratio, low, high }: Ratio): string =>
-    `  ${label.padEnd(12)} ${ratio.toFixed(3)}  (95 % confidence: ${low.toFixed(3)} to ${high.toFixed(3)})`;
   return [
     `${name} ${load}: second / first, ${rounds.length} rounds; ${mean(0)} and ${mean(1)} requests/s`,
-    line("throughput", throughput),
-    line("p50 latency", p50),
-    line("p99 latency", p99),
+    ratioLine("throughput", throughput),
+    ratioLine("p50 latency", p50),
+    ratioLine("p99 latency", p99),
   ].join("\n");
+}
+
+export function ratioLine(label: string, { ratio, low, high }: Ratio): string {
+  return `  ${label.padEnd(12)} ${ratio.toFixed(3)}  (95 % confidence: ${low.toFixed(3)} to ${high.toFixed(3)})`;
 }
