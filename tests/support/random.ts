@@ -1,4 +1,5 @@
 /** Random numbers that are the same for the same seed, so that a failure can be run again. */
+import { seededRandom } from "../../server/src/backend/fault/seeded-random.ts";
 
 export interface Random {
   /** 0 <= x < 1 */
@@ -9,15 +10,8 @@ export interface Random {
   bytes(count: number): Buffer;
 }
 
-/** Mulberry32. */
 export function createRandom(seed: number): Random {
-  let state = seed >>> 0;
-  const next = (): number => {
-    state = (state + 0x6d2b79f5) >>> 0;
-    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
-    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
-  };
+  const next = seededRandom(seed);
   const below = (limit: number): number => Math.floor(next() * limit);
   return {
     next,

@@ -1,4 +1,5 @@
 /** Random numbers that are the same for the same seed, so that a load can be repeated. */
+import { seededRandom } from "@nereid/server/backend/fault/seeded-random";
 
 export interface Random {
   /** 0 <= x < 1 */
@@ -11,15 +12,9 @@ export interface Random {
   gamma(shape: number): number;
 }
 
-/** Mulberry32; normal numbers by Box and Muller (1958), gamma by Marsaglia and Tsang (2000). */
+/** Normal numbers by Box and Muller (1958), gamma by Marsaglia and Tsang (2000). */
 export function createRandom(seed: number): Random {
-  let state = seed >>> 0;
-  const next = (): number => {
-    state = (state + 0x6d2b79f5) >>> 0;
-    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
-    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
-  };
+  const next = seededRandom(seed);
   const normal = (): number => Math.sqrt(-2 * Math.log(1 - next())) * Math.cos(2 * Math.PI * next());
   const gammaAbove1 = (shape: number): number => {
     const d = shape - 1 / 3;

@@ -155,6 +155,7 @@ function plainBackends(): Backend[] {
     ),
     lazyBackend("pooling", async () => (await import("../backend/pooling/pooling-backend.ts")).createPoolingBackend()),
     lazyBackend("encoder", async () => (await import("../backend/encoder/encoder-backend.ts")).createEncoderBackend()),
+    lazyBackend("fault", async () => (await import("../backend/fault/fault-backend.ts")).createFaultBackend()),
     lazyBackend("bls", async () => (await import("../backend/bls/bls-backend.ts")).createBlsBackend()),
   ];
 }

@@ -33,13 +33,11 @@ export function createIdentityBackend(): Backend {
   return createTestBackend("identity", async (source) => {
     const delaySeconds = numberParameter(source, "creation_delay_sec", 0);
     if (delaySeconds > 0) await sleep(1000 * delaySeconds);
-    const outputs = outputsOf(source.config);
     const { enable_custom_tracing } = source.config.parameters;
     const isTraced = enable_custom_tracing?.string_value === "true";
     const nestedSpans = numberParameter(source, "nested_span_count", 0);
     const metric = countInputBytes(source);
-    const isBatched = source.config.max_batch_size > 0;
-    const onInput = ({ name, datatype, shape, data }: Tensor): void => {
+    const echo = createEcho(source.config, ({ name, datatype, shape, data }) => {
       metric.add(data.byteLength);
       const size = data.byteLength;
       source.log.verbose(
@@ -47,10 +45,10 @@ export function createIdentityBackend(): Backend {
         "identity",
         () => `input ${name}: datatype = ${datatype}, shape = [${shape}], byte_size = ${size}`,
       );
-    };
+    });
     const respond = (request: BackendRequest): void => {
       request.respond({
-        outputs: echo(request, outputs, isBatched, onInput),
+        outputs: echo(request),
         parameters: RESPONSE_PARAMETERS,
         final: true,
       });
@@ -80,21 +78,25 @@ function outputsOf({ input, output }: ModelConfig): readonly IdentityOutput[] {
   });
 }
 
-function echo(
-  request: BackendRequest,
-  outputs: readonly IdentityOutput[],
-  isBatched: boolean,
-  onInput: (input: Tensor) => void,
-): readonly Tensor[] {
-  const { inputs } = request.request;
-  return outputs.flatMap(({ name, from, zeros }): readonly Tensor[] => {
-    const input = inputs.find((candidate) => candidate.name === from);
-    const given = input ?? (zeros === undefined ? soleInput(inputs, outputs) : undefined);
-    if (given === undefined) return zeros === undefined ? [] : [zeroTensor(name, zeros, isBatched, request.batchSize)];
-    const { datatype, shape, data } = given;
-    onInput(given);
-    return [{ name, datatype, shape, data }];
-  });
+/**
+ * Makes the outputs of a model from the inputs of a request.
+ * @param onInput sees each input that is sent back
+ */
+export function createEcho(
+  config: ModelConfig,
+  onInput: (input: Tensor) => void = () => undefined,
+): (request: Pick<BackendRequest, "request" | "batchSize">) => readonly Tensor[] {
+  const outputs = outputsOf(config);
+  const isBatched = config.max_batch_size > 0;
+  return ({ request: { inputs }, batchSize }) =>
+    outputs.flatMap(({ name, from, zeros }): readonly Tensor[] => {
+      const input = inputs.find((candidate) => candidate.name === from);
+      const given = input ?? (zeros === undefined ? soleInput(inputs, outputs) : undefined);
+      if (given === undefined) return zeros === undefined ? [] : [zeroTensor(name, zeros, isBatched, batchSize)];
+      const { datatype, shape, data } = given;
+      onInput(given);
+      return [{ name, datatype, shape, data }];
+    });
 }
 
 function zeroTensor(
