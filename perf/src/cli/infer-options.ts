@@ -56,7 +56,8 @@ export function inferOptions(flags: InferFlags): InferOptions {
   };
 }
 
-function parseShape(text: string): [string, number[]] {
+/** "name:1,2,3". @throws UsageError */
+export function parseShape(text: string): [string, number[]] {
   const at = text.lastIndexOf(":");
   const dims = text
     .slice(at + 1)

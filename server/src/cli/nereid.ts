@@ -191,6 +191,10 @@ const COMMANDS: ReadonlyMap<string, Command> = new Map<string, Command>([
     ),
   ],
   [
+    "conformance",
+    packaged("@nereid/perf", "cli/conformance", "conformanceCommand", "probe any V2 server, and report what differs"),
+  ],
+  [
     "index",
     packaged(
       "@nereid/retrieval",
