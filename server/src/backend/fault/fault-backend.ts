@@ -6,7 +6,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { ModelConfig } from "../../core/model-config.ts";
 import { invalidArgument, ServerError } from "../../core/server-error.ts";
-import type { Tensor } from "../../core/tensor.ts";
 import type { Backend, BackendModel, BackendRequest, Batch, ModelInstance, ModelSource } from "../backend.ts";
 import { createEcho } from "../testing/identity.ts";
 import { type FaultSettings, faultOf, faultSettings, settingsOfRequest, streamPlan } from "./fault-settings.ts";
