@@ -1,3 +1,4 @@
 #!/usr/bin/env node
 "use strict";
-require("./start.cjs")("nereid", "nereid", ({ main }) => main(process.argv.slice(2)));
+const load = () => import("../dist/src/cli/nereid.js");
+require("./start.cjs")("nereid", load, ({ main }) => main(process.argv.slice(2)));

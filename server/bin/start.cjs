@@ -6,8 +6,8 @@ const process = require("node:process");
 /** The release of `engines` in package.json. */
 const OLDEST = [20, 19];
 
-/** Settings of the process, then the module, then `run` of it. */
-module.exports = function start(name, module, run) {
+/** Settings of the process, then the module that `load` imports, then `run` of it. */
+module.exports = function start(name, load, run) {
   const [major, minor] = process.versions.node.split(".").map(Number);
   if (major < OLDEST[0] || (major === OLDEST[0] && minor < OLDEST[1])) {
     process.stderr.write(
@@ -27,7 +27,7 @@ module.exports = function start(name, module, run) {
   require("node:module").enableCompileCache?.();
   // ONNX Runtime would report to its makers.
   process.env.ORT_DISABLE_TELEMETRY = "1";
-  void import(`../dist/src/cli/${module}.js`).then(run, (error) => explain(name, error));
+  void load().then(run, (error) => explain(name, error));
 };
 
 /** A checkout has no dist/ before its first build. */
