@@ -15,7 +15,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { folderBytes } from "../../tools/container/folder-bytes.ts";
 import { imageSettings } from "../../tools/container/steps.ts";
-import { blockWith, guideBlocks, guidesReason, withPaths } from "../recipes/guide-commands.ts";
+import { GuideBook, guidesReason, withPaths } from "../recipes/guide-commands.ts";
 import { writeRandomModel } from "../recipes/random-model.ts";
 import { longTestsReason } from "../support/long-tests.ts";
 import { clientVenv } from "../support/python-checks.ts";
@@ -103,10 +103,10 @@ test("a guide's templates, server flags and requests work in it, and it ends wit
     "--grpc-port=5556": `--grpc-port=${ports.grpc}`,
     "--metrics-port=5557": `--metrics-port=${ports.metrics}`,
   };
-  const blocks = guideBlocks("--load-model=tensorrt_llm_bls").map((block) => withPaths(block, paths));
-  const filled = await ended(inside(["bash", "-euc", `cd /app\n${blockWith(blocks, "fill_template.py")}`]));
+  const guide = new GuideBook().guide("--load-model=tensorrt_llm_bls", (block) => withPaths(block, paths));
+  const filled = await ended(inside(["bash", "-euc", `cd /app\n${guide.block("fill_template.py")}`]));
   assert.equal(filled.code, 0, filled.output);
-  const flags = blockWith(blocks, "tritonserver --model-repository").replace(/^tritonserver/, "exec tritonserver");
+  const flags = guide.block("tritonserver --model-repository").replace(/^tritonserver/, "exec tritonserver");
   const server = inside([...settings.entrypoint, "bash", "-c", flags]);
   const end = ended(server);
   const url = `http://127.0.0.1:${ports.http}`;
@@ -119,7 +119,7 @@ test("a guide's templates, server flags and requests work in it, and it ends wit
     assert.deepEqual(await ended(check), { code: 0, output: "" });
     for (const model of ["ensemble", "tensorrt_llm_bls"]) {
       const { output } = await ended(
-        spawn("bash", ["-c", blockWith(blocks, `${model}/generate`).replace("curl", "curl -sS")]),
+        spawn("bash", ["-c", guide.block(`${model}/generate`).replace("curl", "curl -sS")]),
       );
       assert.match(output, new RegExp(`"model_name":"${model}"`));
     }
