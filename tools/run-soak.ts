@@ -19,6 +19,7 @@ import { pythonFaultsSoak } from "../tests/soak/python-faults.ts";
 import { realLoadsSoak } from "../tests/soak/real-loads.ts";
 import { reloadsSoak } from "../tests/soak/reloads.ts";
 import { restartsSoak } from "../tests/soak/restarts.ts";
+import { rollingSoak } from "../tests/soak/rolling.ts";
 import { schedulesSoak } from "../tests/soak/schedules.ts";
 import { schedulingSoak } from "../tests/soak/scheduling.ts";
 import type { Soak } from "../tests/soak/soak.ts";
@@ -30,6 +31,7 @@ const ALL: readonly Soak[] = [
   grpcCallsSoak,
   fuzzSoak,
   restartsSoak,
+  rollingSoak,
   pipelineSoak,
   schedulesSoak,
   realLoadsSoak,

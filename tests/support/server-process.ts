@@ -27,6 +27,8 @@ export interface ServerProcessOptions {
   readonly env?: Readonly<Record<string, string | undefined>>;
   /** State to wait for: "live" for servers with models that cannot load. */
   readonly waitFor?: "ready" | "live";
+  /** Drawn at random by default. */
+  readonly ports?: Ports;
   /** Other programs in front of the same flags; the server's own by default. */
   readonly command?: readonly string[];
 }
@@ -53,7 +55,7 @@ export interface ServerProcess extends Ports {
 /** @throws AssertionError with the server's log when it ends or does not get ready */
 export async function startServerProcess(options: ServerProcessOptions): Promise<ServerProcess> {
   assert.ok(existsSync(BUILT), `${BUILT} does not exist: run "npm run build" first`);
-  const ports = await freePorts();
+  const ports = options.ports ?? (await freePorts());
   const [program = "", ...first] = options.command ?? [process.execPath, SERVER_BIN];
   const child = spawn(program, [...first, ...flagsOf(options, ports)], {
     env: { ...process.env, ...options.env },

@@ -1,5 +1,6 @@
 /** `nereid serve`, and all of `tritonserver`: flags in, a running server, signals, an exit code. */
 
+import cluster from "node:cluster";
 import process from "node:process";
 import { escapesMessages, logSettings } from "../config/flags/log-settings.ts";
 import { parseServerFlags } from "../config/flags/parse-server-flags.ts";
@@ -8,6 +9,7 @@ import type { Environment } from "../core/environment.ts";
 import { ERROR_CODE_NAMES, ServerError } from "../core/server-error.ts";
 import { type OtherRank, otherRank } from "../main/other-rank.ts";
 import type { RunningServer } from "../main/start-server.ts";
+import type { Supervisor } from "../main/workers/supervisor.ts";
 import { ServerLog } from "../observe/log.ts";
 import { curlHints } from "./curl-hints.ts";
 
@@ -15,6 +17,8 @@ const SIGNAL_NUMBERS = { SIGINT: 2, SIGTERM: 15 } as const;
 /** Triton's words for a repository that is none. */
 const REPOSITORY_FAULT = /^(--model-repository must be specified|failed to stat file|repository path is not a valid)/;
 const PARENT_CHECK_MS = 500;
+/** Node.js counts the processes of a supervisor; the others and those that replace it print nothing for people. */
+const FIRST_WORKER = 1;
 /** By this name scripts find the process and end it (`pkill tritonserver`). */
 const PROCESS_TITLE = "tritonserver";
 /** First release that is still maintained. */
@@ -28,7 +32,7 @@ interface ServeStyle {
   /** The caller says why models did not load. */
   readonly isExplained?: boolean;
   /** Text for standard output once the server is ready, in place of the hints. */
-  readonly readyText?: (endpoints: Endpoints) => string;
+  readonly readyText?: ((endpoints: Endpoints) => string) | undefined;
 }
 
 export async function serve(
@@ -49,21 +53,31 @@ export async function serve(
     return;
   }
   for (const warning of options.warnings) process.stderr.write(`${warning}\n`);
+  if (options.workerCount > 0 && cluster.isPrimary) {
+    await supervise(options);
+    return;
+  }
   // The server is large: who only asks for help, or names a wrong flag, does not wait for it.
   const { MODELS_NOT_LOADED, startServer } = await import("../main/start-server.ts");
   let server: RunningServer;
   try {
-    server = await startServer(options, createLog(options));
+    server = await startServer(options, createLog(options), cluster.isWorker);
   } catch (error) {
     reportStartFailure(error);
     const { message } = ServerError.from(error);
-    if (message === MODELS_NOT_LOADED && !isExplained) process.stderr.write(doctorHint(options.repository.paths));
-    if (REPOSITORY_FAULT.test(message)) process.stderr.write(repositoryHint(options.repository.paths));
+    const isOfModels = message === MODELS_NOT_LOADED && !isExplained;
+    process.stderr.write(hintAfter(message, isOfModels, options.repository.paths));
+    if (cluster.isWorker) process.exit(1); // the channel to the supervisor would keep the process
     return;
   }
+  if (!cluster.isWorker || cluster.worker?.id === FIRST_WORKER) greet(server, options, { hints, readyText });
+  await (cluster.isWorker ? serveUntilToldTo(server) : stopOnSignal(server));
+}
+
+/** The text for people, once the server is ready. */
+function greet(server: RunningServer, { repository }: ServerOptions, { hints, readyText }: ServeStyle): void {
   if (readyText !== undefined) process.stdout.write(readyText(server.endpoints));
-  else if (hints) process.stdout.write(curlHints(server.server, server.endpoints, options.repository));
-  await stopOnSignal(server);
+  else if (hints) process.stdout.write(curlHints(server.server, server.endpoints, repository));
 }
 
 /** Ranks behind the first serve nobody. */
@@ -93,6 +107,11 @@ function reportStartFailure(error: unknown): void {
   process.exitCode = 1;
 }
 
+function hintAfter(message: string, isOfModels: boolean, paths: readonly string[]): string {
+  if (isOfModels) return doctorHint(paths);
+  return REPOSITORY_FAULT.test(message) ? repositoryHint(paths) : "";
+}
+
 /** The words of the failure are Triton's, and say neither which model nor why. `doctor` reads folders only. */
 function doctorHint(repositories: readonly string[]): string {
   const why = "The log says which models and why";
@@ -105,8 +124,39 @@ function repositoryHint(paths: readonly string[]): string {
   return `--model-repository: expected a folder that holds a folder for each model${got}\n`;
 }
 
+/** Behind a supervisor: it gets the signals. */
+async function serveUntilToldTo(server: RunningServer): Promise<void> {
+  const { serveAsWorker } = await import("../main/workers/worker-process.ts");
+  const inTime = await serveAsWorker(server);
+  process.exit(inTime ? 0 : 1); // the channel to the supervisor would keep the process
+}
+
+/** `--workers`: this process serves nobody, and its signals are for all of its workers. */
+async function supervise(options: ServerOptions): Promise<void> {
+  const { startSupervisor } = await import("../main/workers/supervisor.ts");
+  let supervisor: Supervisor | undefined;
+  process.on("SIGHUP", () => supervisor?.roll()); // before all serve there is nothing to replace
+  try {
+    supervisor = await startSupervisor(options, createLog(options));
+  } catch (error) {
+    if (error instanceof ServerError) reportStartFailure(error);
+    else process.stderr.write(`error: ${error instanceof Error ? error.message : String(error)}\n`);
+    process.exitCode = 1;
+    return;
+  }
+  const { hurry, stop } = supervisor;
+  await stopOnSignal({
+    hurry,
+    async stop() {
+      process.exitCode = await stop();
+      return true;
+    },
+  });
+  process.exit(process.exitCode);
+}
+
 /** The first signal drains; a second one stops waiting for what is in flight. */
-function stopOnSignal(server: RunningServer): Promise<void> {
+function stopOnSignal(server: Pick<RunningServer, "stop" | "hurry">): Promise<void> {
   return new Promise((resolve) => {
     let isStopping = false;
     const onSignal = (signal: "SIGINT" | "SIGTERM"): void => {

@@ -1,6 +1,6 @@
 /** The listeners of a running server: which there are, in which order they open and close. Part of the composition root. */
 
-import { createServer, type Server, type Socket } from "node:net";
+import type { Socket } from "node:net";
 import { availableParallelism } from "node:os";
 import process from "node:process";
 import type { KeyGate } from "../access/key-gate.ts";
@@ -8,14 +8,13 @@ import type { EndpointOptions, ServerOptions } from "../config/flags/server-opti
 import type { Environment } from "../core/environment.ts";
 import { MAX_GRPC_MESSAGE_BYTES } from "../core/limits.ts";
 import type { ModelServer } from "../core/model-server.ts";
-import { ERROR_CODE_NAMES, ServerError } from "../core/server-error.ts";
 import { LoadMeter } from "../observe/load-report.ts";
 import type { Logger } from "../observe/log.ts";
 import type { MetricRegistry } from "../observe/metrics.ts";
 import { type OpenWork, openWorkFamilies } from "../observe/open-work.ts";
 import { ApiChain } from "../protocol/api/api-chain.ts";
 import type { JsonApi } from "../protocol/api/json-api.ts";
-import { bind, canReusePort, unixPath } from "../protocol/bind.ts";
+import { canReusePort } from "../protocol/bind.ts";
 import type { ConsoleHost } from "../protocol/console/console-host.ts";
 import { createGrpcFrontend } from "../protocol/grpc/frontend.ts";
 import type { GrpcOptions } from "../protocol/grpc/options.ts";
@@ -38,13 +37,20 @@ import { createMetricsFrontend } from "../protocol/metrics/frontend.ts";
 import { SharedMemoryRegions } from "../protocol/shared-memory.ts";
 import { readTls } from "../protocol/tls-files.ts";
 import { consoleApis } from "./console/console-apis.ts";
+import { expectFree, listenError, placeOf } from "./expect-free.ts";
 import { deviceRegions } from "./gpus.ts";
 import { keysFor, metricsCors, openAiRestrictedGroups, type Protocol, restrictedGroups } from "./listener-access.ts";
 import { createApis } from "./text-apis.ts";
 
 interface Listener {
   listen(): Promise<{ readonly address: string; readonly port: number }>;
-  close(options?: { readonly graceMs?: number }): Promise<void>;
+  close(options?: Closing): Promise<void>;
+}
+
+export interface Closing {
+  readonly graceMs?: number;
+  /** Another process takes the connections that come from now on: nobody is refused, and clients are asked to come again. */
+  readonly isHandedOver?: boolean;
 }
 
 interface Service {
@@ -67,7 +73,7 @@ export interface RunningFrontends {
   /** @throws ServerError unavailable when a port is taken; what was open is closed again */
   listen(): Promise<void>;
   /** No new requests; false when some had to be cancelled. */
-  closeInference(graceMs: number): Promise<boolean>;
+  closeInference(graceMs: number, isHandedOver?: boolean): Promise<boolean>;
   closeMetrics(): Promise<void>;
   hurry(): void;
 }
@@ -99,12 +105,12 @@ export function frontendsOf(
     closers,
   );
   const inference = services.filter(({ protocol }) => protocol !== "metrics");
-  const closeAll = (which: readonly Service[], graceMs: number): Promise<unknown> =>
-    Promise.all(which.map(({ listener }) => listener.close({ graceMs })));
+  const closeAll = (which: readonly Service[], graceMs: number, isHandedOver = false): Promise<unknown> =>
+    Promise.all(which.map(({ listener }) => listener.close({ graceMs, isHandedOver })));
   return {
     endpoints,
     open,
-    expectFree: () => expectFree(services.filter(({ protocol }) => !isShared(options, protocol))),
+    expectFree: () => expectFree(options, services),
     async listen() {
       for (const [i, service] of services.entries()) {
         try {
@@ -121,10 +127,10 @@ export function frontendsOf(
         }
       }
     },
-    async closeInference(graceMs) {
+    async closeInference(graceMs, isHandedOver) {
       const startMs = performance.now();
       const streams = closers.map((close) => close());
-      await Promise.all([closeAll(inference, graceMs), ...streams]);
+      await Promise.all([closeAll(inference, graceMs, isHandedOver), ...streams]);
       return performance.now() - startMs < graceMs;
     },
     async closeMetrics() {
@@ -174,7 +180,7 @@ function createServices(
       ? onePortServices(parts)
       : ownPortServices(parts);
   services.push(...openAiServices(parts), ...cloudServices(parts));
-  if (options.metrics.isEnabled) {
+  if (options.metrics.isEnabled && options.metrics.hasOwnPort) {
     const { address, port } = options.metrics;
     const listener = createMetricsFrontend({
       render: () => metrics.render(),
@@ -316,7 +322,7 @@ function httpService({ options }: Parts, http: HttpFrontend, name = "HTTPService
 }
 
 function listenerOf(front: HttpFrontend): Listener {
-  return { listen: () => front.listen(), close: (closing) => front.close(closing?.graceMs) };
+  return { listen: () => front.listen(), close: (closing) => front.close(closing?.graceMs, closing?.isHandedOver) };
 }
 
 function grpcOptions({ grpc }: ServerOptions): GrpcOptions {
@@ -340,57 +346,4 @@ function grpcOptions({ grpc }: ServerOptions): GrpcOptions {
     },
     maxMessageBytes: MAX_GRPC_MESSAGE_BYTES,
   };
-}
-
-/** Ports that are shared stay as they are: connections meant for others would come. */
-function isShared({ http, grpc }: ServerOptions, protocol: Protocol): boolean {
-  return (protocol === "http" && http.reusePort) || (protocol === "grpc" && grpc.reusePort);
-}
-
-/** Holds all of them at once, so that places that overlap are found too. */
-async function expectFree(services: readonly Service[]): Promise<void> {
-  const held: Server[] = [];
-  try {
-    for (const service of services) {
-      const probe = createServer((socket) => socket.destroy());
-      held.push(probe);
-      await bind(probe, service.endpoint).catch((error: unknown) => {
-        throw listenError(service, error);
-      });
-    }
-  } finally {
-    await Promise.all(held.map((probe) => new Promise((resolve) => probe.close(resolve))));
-  }
-}
-
-function listenError(service: Service, error: unknown): ServerError {
-  const place = placeOf(service.endpoint);
-  const kind = {
-    grpc: "GRPC",
-    http: "HTTP",
-    openai: "OpenAI",
-    sagemaker: "Sagemaker",
-    vertex_ai: "Vertex AI",
-    metrics: "Metrics",
-  }[service.protocol];
-  if (error instanceof ServerError) {
-    const text = `failed to start ${kind} service: ${ERROR_CODE_NAMES[error.code]} - ${error.message}`;
-    return new ServerError(error.code, text, { cause: error });
-  }
-  const { code } = error as { readonly code?: unknown };
-  // The first line is Triton's.
-  const text =
-    code === "EADDRINUSE"
-      ? `Socket '${place}' already in use\nEnd what listens there, or choose another place with ${flagOf(service, true)}`
-      : `cannot listen at ${place}: ${String(error)} (${flagOf(service, code === "EACCES")})`;
-  return new ServerError("unavailable", `failed to start ${kind} service: Unavailable - ${text}`, { cause: error });
-}
-
-function flagOf({ protocol, endpoint }: Service, isOfPort: boolean): string {
-  const hasPort = isOfPort && unixPath(endpoint.address) === undefined;
-  return `--${protocol.replace("_", "-")}-${hasPort ? "port" : "address"}`;
-}
-
-function placeOf({ address, port }: Pick<EndpointOptions, "address" | "port">): string {
-  return unixPath(address) === undefined ? `${address}:${port}` : address;
 }

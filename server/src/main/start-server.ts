@@ -3,7 +3,7 @@ import type { Backend } from "../backend/backend.ts";
 import type { ModelControl } from "../backend/python/questions.ts";
 import type { ServerOptions } from "../config/flags/server-options.ts";
 import type { ModelServer } from "../core/model-server.ts";
-import { ERROR_CODE_NAMES, ServerError } from "../core/server-error.ts";
+import { ERROR_CODE_NAMES, invalidArgument, ServerError } from "../core/server-error.ts";
 import { keepFreedMemory } from "../native/process-memory.ts";
 import type { ServerLog } from "../observe/log.ts";
 import { MetricRegistry } from "../observe/metrics.ts";
@@ -28,6 +28,7 @@ import { openCaches, type ResponseCaches } from "./open-caches.ts";
 import { registerMetrics } from "./register-metrics.ts";
 import { openPlaces } from "./repository-locations.ts";
 import { stopServer } from "./stop-server.ts";
+import { workerOptions } from "./workers/worker-options.ts";
 
 /** The release of Triton whose behaviour this server has: clients and tools look at it. */
 export const TRITON_VERSION = "2.70.0";
@@ -41,9 +42,11 @@ export interface RunningServer {
   readonly endpoints: RunningFrontends["endpoints"];
   /**
    * Ends in order: not ready, no new requests, accepted ones finish, the rest is cancelled after the time allowed, models
-   * unload callers first, metrics go last. Resolves false when the time ran out.
+   * unload callers first, metrics go last. Resolves false when the time ran out. `isHandedOver`: another process has the sockets.
    */
-  stop(): Promise<boolean>;
+  stop(isHandedOver?: boolean): Promise<boolean>;
+  /** The metrics page. */
+  renderMetrics(): string;
   /** Cancels what is still in flight; for people who do not want to wait. */
   hurry(): void;
 }
@@ -69,16 +72,20 @@ interface Parts {
   readonly console: (ConsoleHost & AsyncDisposable) | undefined;
 }
 
-/** @throws ServerError when a model fails to load and the options say that this ends the start, or a port is taken */
-export async function startServer(options: ServerOptions, log: ServerLog): Promise<RunningServer> {
+/**
+ * `isWorker`: a supervisor holds the ports, and has the one of the metrics to itself.
+ * @throws ServerError when a model fails to load and the options say that this ends the start, or a port is taken
+ */
+export async function startServer(given: ServerOptions, log: ServerLog, isWorker = false): Promise<RunningServer> {
   keepFreedMemory();
+  const options = isWorker ? workerOptions(given) : given;
   const parts = await buildParts(options, log);
   const { registry, metrics, caches, places, server, tracer, poller } = parts;
   registerMetrics(options, registry, metrics, caches);
   logGpuLibraries(log);
   const gpuWatch = watchGpus(options.metrics, log);
   for (const family of gpuWatch?.families ?? []) metrics.register(family);
-  const frontends = await openFrontends(parts);
+  const frontends = await openFrontends(parts, isWorker);
   const hurried = new AbortController();
   return {
     server,
@@ -87,12 +94,14 @@ export async function startServer(options: ServerOptions, log: ServerLog): Promi
       hurried.abort();
       frontends.hurry();
     },
-    stop() {
+    renderMetrics: () => metrics.render(),
+    stop(isHandedOver = false) {
       poller[Symbol.dispose]();
       for (const place of places) void place.close(); // nobody waits for a model that is still on its way
       gpuWatch?.[Symbol.dispose]();
       const close = (): Promise<void> => closeParts(parts);
-      return stopServer({ options, log, server, registry, tracer, frontends, close, hurried: hurried.signal });
+      const { signal } = hurried;
+      return stopServer({ options, log, server, registry, tracer, frontends, close, hurried: signal, isHandedOver });
     },
   };
 }
@@ -122,7 +131,8 @@ async function buildParts(options: ServerOptions, log: ServerLog): Promise<Parts
     manager,
     log,
     tracing: tracer,
-    isExplicit: options.repository.controlMode === "explicit",
+    // One of several processes cannot change the models of all.
+    isExplicit: options.repository.controlMode === "explicit" && options.workerCount <= 1,
     strictReadiness: options.repository.strictReadiness,
   });
   if (places === undefined) server.state = "failed";
@@ -180,11 +190,11 @@ function loadMcp(): Promise<McpModule> {
 }
 
 /** Loads the models, then listens. @throws ServerError after all parts are closed */
-async function openFrontends(parts: Parts): Promise<RunningFrontends> {
+async function openFrontends(parts: Parts, isWorker: boolean): Promise<RunningFrontends> {
   const { options, log, metrics, server, poller, access, mcp, console } = parts;
   try {
     const frontends = frontendsOf(options, server, metrics, log, { keys: access?.keys, mcp, console });
-    await frontends.expectFree(); // models may take minutes
+    if (!isWorker) await frontends.expectFree(); // models may take minutes
     if (server.state !== "failed") await loadModels(parts);
     await frontends.listen();
     return frontends;
@@ -204,9 +214,18 @@ async function loadModels(parts: Parts): Promise<void> {
     logTables(parts, failures);
     if (failures.size > 0 && repository.exitOnError) throw notLoaded(failures);
   }
+  if (options.workerCount > 1) expectNoSequences(parts.registry, options.workerCount);
   for (const message of options.notYet) log.warn("server", message);
   server.state = failures === undefined ? "failed" : "running";
   if (repository.controlMode === "poll" && failures !== undefined) poller.start(repository.pollSecs * MS_PER_S);
+}
+
+/** @throws ServerError when a model keeps a state between requests, which may reach other processes */
+function expectNoSequences(registry: ModelRegistry, workerCount: number): void {
+  const found = [...registry.allReady()].find(({ config }) => config.sequence_batching !== undefined);
+  if (found === undefined) return;
+  const why = `sequence_batching needs all requests of a sequence in one process, got --workers=${workerCount}. Use --workers=1`;
+  throw invalidArgument(`Model '${found.name}': ${why}`);
 }
 
 async function closeParts({ manager, backends, caches, access, console }: Parts): Promise<void> {

@@ -26,16 +26,21 @@ export interface StopParts {
   readonly close: () => Promise<void>;
   /** Somebody does not want to wait. */
   readonly hurried: AbortSignal;
+  /** Another process serves on with the same sockets: this one stays ready until its last client has left. */
+  readonly isHandedOver: boolean;
 }
 
 /** False when the time allowed ran out. */
 export async function stopServer(parts: StopParts): Promise<boolean> {
   const { options, log, server, tracer, frontends } = parts;
-  server.state = "exiting";
-  await serveOn(parts);
+  if (!parts.isHandedOver) {
+    server.state = "exiting";
+    await serveOn(parts);
+  }
   const graceMs = options.exitTimeoutSecs * MS_PER_S;
   const deadlineMs = performance.now() + graceMs;
   const isQuiet = await finishRequests(parts, graceMs, deadlineMs);
+  server.state = "exiting";
   log.info("server", "All models are stopped, unloading models");
   const isUnloaded = await unload(parts, deadlineMs);
   await tracer.close();
@@ -53,11 +58,11 @@ async function serveOn({ options, log, hurried }: StopParts): Promise<void> {
 }
 
 async function finishRequests(
-  { log, registry, frontends }: StopParts,
+  { log, registry, frontends, isHandedOver }: StopParts,
   graceMs: number,
   deadlineMs: number,
 ): Promise<boolean> {
-  const closing = frontends.closeInference(graceMs);
+  const closing = frontends.closeInference(graceMs, isHandedOver);
   using _connections = startCountdown(log, deadlineMs, (left) => connectionLines(left, frontends.open));
   log.info("server", "Waiting for in-flight requests to complete.");
   using _inferences = startCountdown(log, deadlineMs, (left) => inferenceLines(left, busyModels(registry)));

@@ -14,6 +14,9 @@ import {
 import type { FlagHandler } from "./options-draft.ts";
 import { TRACE_HANDLERS } from "./trace-flags.ts";
 
+/** More than any machine has processors: a typing error, not a wish. */
+const MAX_WORKERS = 1024;
+
 const SERVER_HANDLERS: Readonly<Record<string, FlagHandler>> = {
   id: (draft, value) => {
     draft.serverId = value;
@@ -23,6 +26,9 @@ const SERVER_HANDLERS: Readonly<Record<string, FlagHandler>> = {
   },
   "drain-delay-secs": (draft, value) => {
     draft.drainDelaySecs = Math.max(0, parseInt32(value));
+  },
+  workers: (draft, value) => {
+    draft.workerCount = parseWorkerCount(value);
   },
   "log-verbose": (draft, value) => {
     draft.log.verboseLevel = parseLevel(value);
@@ -201,4 +207,12 @@ function settingsOf(all: Map<string, Map<string, string>>, scope: string): Map<s
   const settings = all.get(scope) ?? new Map<string, string>();
   all.set(scope, settings);
   return settings;
+}
+
+function parseWorkerCount(value: string): number {
+  const count = parseInt32(value);
+  if (count < 0 || count > MAX_WORKERS) {
+    throw new FlagError(`invalid argument for --workers: expected 0 to ${MAX_WORKERS}, got ${value}`);
+  }
+  return count;
 }

@@ -42,6 +42,7 @@ const GROUPS: readonly (readonly [title: string, rows: readonly Row[]])[] = [
         INTEGER,
         "Seconds that a stopping server is not ready and serves on, for balancers to notice, before that. Default is 0.",
       ],
+      ["workers", INTEGER, "Processes with all models, which SIGHUP replaces in turn; 0: no supervisor. Default is 0."],
     ],
   ],
   [

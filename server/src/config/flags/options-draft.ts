@@ -53,6 +53,7 @@ export function createDraft(env: Environment): OptionsDraft {
     serverId: "triton",
     exitTimeoutSecs: 30,
     drainDelaySecs: 0,
+    workerCount: 0,
     log: { verboseLevel: 0, info: true, warning: true, error: true, format: "default", file: "" },
     repository: {
       paths: [],
@@ -123,6 +124,7 @@ function endpointDrafts(isVertex: boolean, vertexPort: string, servicePort: stri
       isEnabled: true,
       address: "",
       port: 8002,
+      hasOwnPort: true,
       gpu: true,
       cpu: true,
       intervalMs: 2000,

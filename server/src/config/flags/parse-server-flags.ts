@@ -13,6 +13,7 @@ import type { ServerOptions } from "./server-options.ts";
 import { settleTrace } from "./trace-flags.ts";
 import { unsupportedFlagMessages } from "./unsupported-flags.ts";
 import { flagUsage, usageText } from "./usage.ts";
+import { checkWorkers } from "./workers-check.ts";
 
 export type ParsedFlags =
   | { readonly kind: "options"; readonly options: ServerOptions }
@@ -118,6 +119,7 @@ function settle(draft: OptionsDraft, env: Environment): ServerOptions {
     );
   }
   checkPorts(options);
+  checkWorkers(options);
   return deepFreeze({ ...options, notYet: unsupportedFlagMessages(options) });
 }
 

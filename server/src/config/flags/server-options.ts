@@ -101,6 +101,8 @@ export interface KeepaliveOptions {
 }
 
 export interface MetricsOptions extends EndpointOptions {
+  /** False in a process behind a supervisor, which has the port. */
+  readonly hasOwnPort: boolean;
   readonly gpu: boolean;
   readonly cpu: boolean;
   readonly intervalMs: number;
@@ -217,6 +219,8 @@ export interface ServerOptions {
   readonly exitTimeoutSecs: number;
   /** Delay before draining: not ready, but serving as before. */
   readonly drainDelaySecs: number;
+  /** Processes behind a supervisor, each with all models; 0: this process serves. */
+  readonly workerCount: number;
   readonly log: LogOptions;
   readonly repository: RepositoryOptions;
   readonly http: HttpOptions;

@@ -34,8 +34,9 @@ export interface GrpcFrontend {
   /**
    * Stops accepting, lets open calls end for `graceMs`, then cancels them. Connections stay meanwhile, so that new
    * calls get UNAVAILABLE with the reason; then they get GOAWAY. Resolves when every connection is closed.
+   * `isHandedOver`: another process takes new connections, so clients are sent there by GOAWAY at once, and no call is refused.
    */
-  close(options?: { readonly graceMs?: number }): Promise<void>;
+  close(options?: { readonly graceMs?: number; readonly isHandedOver?: boolean }): Promise<void>;
 }
 
 export interface GrpcFrontendParts {
@@ -86,6 +87,7 @@ class Frontend implements GrpcFrontend, CallEnvironment, ConnectionHost {
   /** Requests on the shared port that are no gRPC. */
   #numPlain = 0;
   #isDraining = false;
+  #takesLastCalls = false;
   #onQuiet: (() => void) | undefined;
 
   constructor({ server, options, regions, keys, log, load, acceptPlain }: GrpcFrontendParts) {
@@ -124,6 +126,7 @@ class Frontend implements GrpcFrontend, CallEnvironment, ConnectionHost {
 
   disconnected(connection: Connection, fault: Http2Fault | undefined): void {
     this.#connections.delete(connection);
+    if (this.#isQuiet) this.#onQuiet?.();
     if (fault !== undefined) this.#log.verbose(1, LOG_LOCATION, `connection failed: ${fault.message}`);
   }
 
@@ -135,12 +138,14 @@ class Frontend implements GrpcFrontend, CallEnvironment, ConnectionHost {
     return this.#calls.size;
   }
 
-  async close({ graceMs = 0 }: { readonly graceMs?: number } = {}): Promise<void> {
+  async close({ graceMs = 0, isHandedOver = false }: Parameters<GrpcFrontend["close"]>[0] = {}): Promise<void> {
     this.#isDraining = true;
+    this.#takesLastCalls = isHandedOver;
     const stopped = this.#listener.listening
       ? new Promise((resolve) => this.#listener.close(resolve))
       : this.#socketsClosed();
-    for (const call of [...this.#calls]) call.drain();
+    if (isHandedOver) for (const connection of [...this.#connections]) connection.leave();
+    else for (const call of [...this.#calls]) call.drain();
     await this.#quiet(graceMs);
     for (const call of [...this.#calls]) call.cancel(GRPC_STATUS.unavailable, DRAINING);
     for (const connection of [...this.#connections]) connection.close();
@@ -168,11 +173,12 @@ class Frontend implements GrpcFrontend, CallEnvironment, ConnectionHost {
     if (this.#isQuiet) this.#onQuiet?.();
   }
 
+  /** Last calls may come on any connection that is still open. */
   get #isQuiet(): boolean {
-    return this.#calls.size === 0 && this.#numPlain === 0;
+    return this.#calls.size === 0 && this.#numPlain === 0 && !(this.#takesLastCalls && this.#connections.size > 0);
   }
 
-  /** Resolves when no call is open, at the latest after `graceMs`. */
+  /** Resolves when no call is open and none can come, at the latest after `graceMs`. */
   async #quiet(graceMs: number): Promise<void> {
     if (this.#isQuiet || graceMs <= 0) return;
     await new Promise<void>((resolve) => {
@@ -210,7 +216,8 @@ class Frontend implements GrpcFrontend, CallEnvironment, ConnectionHost {
       refusePlain(stream, httpStatus);
       return;
     }
-    if (this.#isDraining) throw new GrpcError(GRPC_STATUS.unavailable, DRAINING);
+    // A call that was sent before its client knew of the end belongs to this process (RFC 9113, 6.8).
+    if (this.#isDraining && !this.#takesLastCalls) throw new GrpcError(GRPC_STATUS.unavailable, DRAINING);
     const path = headers[":path"] ?? "";
     const method = this.#methods.get(path);
     if (method === undefined) throw new GrpcError(GRPC_STATUS.unimplemented, "");

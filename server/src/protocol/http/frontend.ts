@@ -27,8 +27,11 @@ export interface HttpFrontend {
   /** Connections and requests that are open. */
   readonly connectionCount: number;
   readonly callCount: number;
-  /** Takes no new connections, answers what is in flight, then closes. After `graceMs` what is left is cut. */
-  close(graceMs?: number): Promise<void>;
+  /**
+   * Takes no new connections, answers what is in flight, then closes. After `graceMs` what is left is cut. `isHandedOver`: another
+   * process takes new connections from now on.
+   */
+  close(graceMs?: number, isHandedOver?: boolean): Promise<void>;
 }
 
 export interface HttpFrontendDependencies {
@@ -76,6 +79,6 @@ export function createApiFrontend(
     get callCount() {
       return listener.callCount;
     },
-    close: (graceMs) => listener.close(graceMs),
+    close: (graceMs, isHandedOver) => listener.close(graceMs, isHandedOver),
   };
 }

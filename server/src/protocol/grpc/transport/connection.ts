@@ -74,7 +74,12 @@ export class Connection implements ConnectionListener {
     if (this.#isLeaving) return;
     this.#isLeaving = true;
     this.#http2.leave();
-    if (this.#http2.streamCount === 0) this.#destroyAfter(CLOSE_GRACE_MS);
+    if (this.#http2.streamCount > 0) return;
+    // A call may have been on its way when the client was told: it ends first.
+    const destroyIdle = (): void => {
+      if (this.#http2.streamCount === 0) this.#http2.destroy();
+    };
+    setTimeout(destroyIdle, CLOSE_GRACE_MS).unref();
   }
 
   /** Ends the connection, gracefully for a moment. */

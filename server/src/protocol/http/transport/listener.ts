@@ -125,9 +125,10 @@ export class HttpListener {
   /**
    * Answers what comes and says that the connection ends with it, until nobody new comes. Idle connections stay until all
    * have been quiet for a while: a request may be on its way on any of them. That is why it is not the HTTP server's own
-   * close(), which drops them at once. May be called again to hurry.
+   * close(), which drops them at once. May be called again to hurry. `isHandedOver`: another process has the listening socket too,
+   * so that leaving it resets no connection.
    */
-  close(graceMs: number | undefined): Promise<void> {
+  close(graceMs: number | undefined, isHandedOver = false): Promise<void> {
     this.#isDraining = true;
     this.#lastUseMs = performance.now();
     const idleTimer = setInterval(() => this.#closeQuiet(), IDLE_CHECK_MS);
@@ -138,7 +139,8 @@ export class HttpListener {
         clearTimeout(cutTimer);
         resolve();
       };
-      this.#stopListening(performance.now() + Math.min(graceMs ?? MAX_ACCEPT_MS, MAX_ACCEPT_MS), closed);
+      const acceptMs = isHandedOver ? 0 : Math.min(graceMs ?? MAX_ACCEPT_MS, MAX_ACCEPT_MS);
+      this.#stopListening(performance.now() + acceptMs, closed);
     });
   }
 
