@@ -12,7 +12,7 @@ for (const proxy of longTestsReason === undefined ? await proxies() : []) {
     skip: proxy.reason ?? false,
     timeout: 900_000,
   }, async () => {
-    const { lost, answered, streams } = await restartBehind(proxy, RESTARTS);
+    const { lost, answered, streams } = await restartBehind(proxy, { restarts: RESTARTS });
     assert.deepEqual(lost, []);
     assert.ok(answered > 0 && streams > 0);
   });
