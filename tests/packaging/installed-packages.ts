@@ -67,8 +67,14 @@ function packageFolders(modules: string): string[] {
     .filter((path) => existsSync(join(path, "package.json")));
 }
 
-export function run(program: string, args: readonly string[], cwd: string): string {
-  const result = spawnSync(program, args, { cwd, env: { ...process.env, ...plainEnvironment() }, encoding: "utf8" });
+export function run(
+  program: string,
+  args: readonly string[],
+  cwd: string,
+  more: Readonly<Record<string, string>> = {},
+): string {
+  const env = { ...process.env, ...plainEnvironment(), ...more };
+  const result = spawnSync(program, args, { cwd, env, encoding: "utf8" });
   const { status, error, stdout, stderr } = result;
   assert.equal(status, 0, `${program} ${args.join(" ")}: ${error ?? ""}\n${stdout}\n${stderr}`);
   return stdout;
