@@ -32,6 +32,7 @@ function fakeCall(headers: Readonly<Record<string, string>>, body: (maxBytes: nu
     body: (maxBytes) => Promise.resolve(body(maxBytes)),
     stream: () => Readable.from([body(Number.POSITIVE_INFINITY).bytes]),
     hold: ignore,
+    giveBack: () => undefined,
   };
 }
 

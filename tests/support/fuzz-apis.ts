@@ -153,6 +153,7 @@ function callOf({ path, bytes, headers }: FuzzedBody): HttpCall {
     body: async (maxBytes) => ({ bytes: bytes.subarray(0, maxBytes), size: bytes.length }),
     stream: () => Readable.from([bytes]),
     hold: () => undefined,
+    giveBack: () => undefined,
   };
 }
 

@@ -15,6 +15,7 @@ import { type OpenWork, openWorkFamilies } from "../observe/open-work.ts";
 import { ApiChain } from "../protocol/api/api-chain.ts";
 import type { JsonApi } from "../protocol/api/json-api.ts";
 import { canReusePort } from "../protocol/bind.ts";
+import { type BodyBudget, defaultBodyBudget } from "../protocol/body-budget.ts";
 import type { ConsoleHost } from "../protocol/console/console-host.ts";
 import { createGrpcFrontend } from "../protocol/grpc/frontend.ts";
 import type { GrpcOptions } from "../protocol/grpc/options.ts";
@@ -152,6 +153,8 @@ interface Parts {
   /** APIs beside the inference protocol. */
   readonly apis: readonly JsonApi[];
   readonly threads: JsonThreads;
+  /** One for all front ends. */
+  readonly bodyBudget: BodyBudget;
   readonly regions: SharedMemoryRegions;
   /** Open requests of clients, by protocol. */
   readonly open: Map<string, OpenWork>;
@@ -166,7 +169,7 @@ interface Parts {
 
 /** `closers` end streams that would stay open for ever. */
 function createServices(
-  { options, ...rest }: Omit<Parts, "load" | "regions" | "threads" | "apis">,
+  { options, ...rest }: Omit<Parts, "load" | "regions" | "threads" | "apis" | "bodyBudget">,
   closers: (() => Promise<void>)[],
 ): Service[] {
   const { metrics, log, open } = rest;
@@ -174,7 +177,15 @@ function createServices(
   if (options.metrics.openWork) for (const family of openWorkFamilies(open)) metrics.register(family);
   const load = new LoadMeter(metrics);
   const apis = createApis({ options, ...rest }, load, closers);
-  const parts: Parts = { options, ...rest, regions, load, apis, threads: jsonThreads(options) };
+  const parts: Parts = {
+    options,
+    ...rest,
+    regions,
+    load,
+    apis,
+    threads: jsonThreads(options),
+    bodyBudget: defaultBodyBudget(),
+  };
   const services =
     options.http.isEnabled && options.grpc.isEnabled && options.http.isOnePort
       ? onePortServices(parts)
@@ -210,7 +221,7 @@ function ownPortServices(parts: Parts): Service[] {
     const listener = createGrpcFrontend({
       ...parts,
       keys: keysFor("grpc", parts),
-      options: grpcOptions(parts.options),
+      options: grpcOptions(parts),
     });
     parts.open.set("grpc", listener);
     services.push({ name: "GRPCInferenceService", protocol: "grpc", endpoint: grpc, listener });
@@ -229,7 +240,7 @@ function onePortServices(parts: Parts): Service[] {
   const grpc = createGrpcFrontend({
     ...parts,
     keys: keysFor("grpc", parts),
-    options: { ...grpcOptions(parts.options), tls: undefined },
+    options: { ...grpcOptions(parts), tls: undefined },
     acceptPlain: (stream, onClosed) => http.acceptStream(stream, onClosed),
   });
   const options = { ...ofHttp.options, acceptHttp2: (socket: Socket) => grpc.accept(socket) };
@@ -243,7 +254,7 @@ function onePortServices(parts: Parts): Service[] {
   return [{ ...service, listener: { listen: service.listener.listen, close } }];
 }
 
-function openAiServices({ options, apis, metrics, log, open }: Parts): Service[] {
+function openAiServices({ options, apis, metrics, log, open, bodyBudget }: Parts): Service[] {
   const { port } = options.openai;
   if (port === undefined || apis.length === 0) return [];
   const { address, tls, maxConnectionAgeMs } = options.http;
@@ -258,7 +269,7 @@ function openAiServices({ options, apis, metrics, log, open }: Parts): Service[]
       return bytesReply("text/plain; charset=utf-8", [Buffer.from(await metrics.render())]);
     },
   };
-  const place = { address, port, tls: readTls(tls, "http"), maxConnectionAgeMs };
+  const place = { address, port, tls: readTls(tls, "http"), maxConnectionAgeMs, bodyBudget };
   const front = createApiFrontend(withCors(new ApiChain(apis, rest), options.http.cors), place, log);
   open.set("openai", front);
   return [{ name: "OpenAI Service", protocol: "openai", endpoint, listener: listenerOf(front) }];
@@ -275,10 +286,10 @@ function cloudServices(parts: Parts): Service[] {
     wrap: (api: HttpApi, guard: RouteGuard) => ApiHandler & { start?: () => void },
   ): void => {
     const ofHttp = { ...httpParts(parts), keys: keysFor(protocol, parts) };
-    const { address, port } = endpoint;
+    const place = { address: endpoint.address, port: endpoint.port, bodyBudget: parts.bodyBudget };
     const api = wrap(new HttpApi(ofHttp), new RouteGuard(ofHttp.options.restricted, ofHttp.keys));
     const logName = protocol === "sagemaker" ? "SageMaker" : "Vertex AI";
-    const listener = listenerOf(createApiFrontend(api, { address, port }, parts.log, logName));
+    const listener = listenerOf(createApiFrontend(api, place, parts.log, logName));
     services.push({ name, protocol, endpoint, listener, start: () => api.start?.() });
   };
   if (sagemaker.isEnabled) {
@@ -304,7 +315,7 @@ function httpParts({ options, ...parts }: Parts): HttpFrontendDependencies & Pic
     options.http;
   const restricted = restrictedGroups(accessKeys);
   const tls = readTls(options.http.tls, "http");
-  const place = { address, port, reusePort, tls, maxConnectionAgeMs };
+  const place = { address, port, reusePort, tls, maxConnectionAgeMs, bodyBudget: parts.bodyBudget };
   const metricsPage = options.metrics.isEnabled ? { metricsPage: () => parts.metrics.render() } : {};
   return {
     ...parts,
@@ -325,7 +336,8 @@ function listenerOf(front: HttpFrontend): Listener {
   return { listen: () => front.listen(), close: (closing) => front.close(closing?.graceMs, closing?.isHandedOver) };
 }
 
-function grpcOptions({ grpc }: ServerOptions): GrpcOptions {
+function grpcOptions({ options, bodyBudget }: Parts): GrpcOptions {
+  const { grpc } = options;
   const { keepalive } = grpc;
   return {
     address: grpc.address,
@@ -345,5 +357,6 @@ function grpcOptions({ grpc }: ServerOptions): GrpcOptions {
       maxConnectionAgeGraceMs: keepalive.maxConnectionAgeGraceMs,
     },
     maxMessageBytes: MAX_GRPC_MESSAGE_BYTES,
+    bodyBudget,
   };
 }

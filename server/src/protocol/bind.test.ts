@@ -47,3 +47,11 @@ test("bind() leaves a file that is no socket alone", async () => {
   await assert.rejects(bind(createServer(), { address: `unix:${path}`, port: 0 }), { code: "EADDRINUSE" });
   rmSync(folder, { recursive: true });
 });
+
+test("bind() listens at the address that was given, and at no other", async () => {
+  for (const address of ["127.0.0.1", "127.0.0.2"]) {
+    const server = createServer();
+    assert.equal((await bind(server, { address, port: 0 })).address, address);
+    server.close();
+  }
+});

@@ -44,3 +44,8 @@ test("classify() refuses datatypes without an order and outputs that are too lar
   classesOf(tensor("UINT8", [1_000_000], new Uint8Array(1_000_000)), 1);
   assert.throws(() => classesOf(tensor("UINT8", [1_000_001], new Uint8Array(1_000_001)), 1), /too large/);
 });
+
+test("classify() refuses texts, whatever their bytes", () => {
+  const output = tensor("BYTES", [2], Uint8Array.of(1, 0, 0, 0, 65, 1, 0, 0, 0, 66));
+  assert.throws(() => classesOf(output, 1), /unsupported type 'BYTES'/);
+});

@@ -37,6 +37,11 @@ class Level {
 }
 
 /**
+ * How often requests are removed whose clients have left. They hold their tensors, and an instance may be busy for minutes.
+ */
+const CANCELLED_SWEEP_MS = 1000;
+
+/**
  * A configuration may allow 2^64 levels, and clients choose among them: empty levels beyond this number are removed.
  */
 const MAX_EMPTY_LEVELS = 32;
@@ -50,6 +55,8 @@ export class RequestQueue {
   #length = 0;
   /** No request times out before this; Infinity: none has a timeout. */
   #nextDeadlineMs = Number.POSITIVE_INFINITY;
+  /** While requests wait: when those of clients that left are looked for. */
+  #nextCancelledSweepMs = Number.POSITIVE_INFINITY;
 
   constructor(batching: ModelDynamicBatching | undefined) {
     this.#batching = batching;
@@ -73,6 +80,7 @@ export class RequestQueue {
     const deadlineMs = deadline(level.policy, request.request.timeoutUs, nowMs);
     this.#nextDeadlineMs = Math.min(this.#nextDeadlineMs, deadlineMs);
     level.timely.push({ request, deadlineMs });
+    if (this.#length === 0) this.#nextCancelledSweepMs = nowMs + CANCELLED_SWEEP_MS;
     this.#length += 1;
   }
 
@@ -89,8 +97,12 @@ export class RequestQueue {
     return level;
   }
 
-  /** Removes timed-out requests; levels with action DELAY move them behind the others. */
+  /** Removes timed-out requests, and now and then those whose clients have left; levels with action DELAY move them behind the others. */
   sweep(nowMs: number): void {
+    if (nowMs >= this.#nextCancelledSweepMs) {
+      this.#nextCancelledSweepMs = nowMs + CANCELLED_SWEEP_MS;
+      for (const level of this.#levels) this.#dropCancelled(level);
+    }
     if (nowMs < this.#nextDeadlineMs) return;
     this.#nextDeadlineMs = Number.POSITIVE_INFINITY;
     for (const level of this.#levels) this.#expire(level, nowMs);
@@ -123,9 +135,9 @@ export class RequestQueue {
     return taken;
   }
 
-  /** Time of the next possible timeout in ms; Infinity: never. */
-  get nextDeadlineMs(): number {
-    return this.#nextDeadlineMs;
+  /** When `sweep()` may find something to remove, in ms; Infinity: never. */
+  get nextSweepMs(): number {
+    return this.#length === 0 ? Number.POSITIVE_INFINITY : Math.min(this.#nextDeadlineMs, this.#nextCancelledSweepMs);
   }
 
   /** True when there were any. */

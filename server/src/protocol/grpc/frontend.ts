@@ -8,6 +8,7 @@ import type { KeyGate } from "../../access/key-gate.ts";
 import type { ModelServer } from "../../core/model-server.ts";
 import type { Logger } from "../../observe/log.ts";
 import { type BoundAddress, bind } from "../bind.ts";
+import { type BodyBudget, defaultBodyBudget } from "../body-budget.ts";
 import type { Http2Fault } from "../http2/codes.ts";
 import { type Http2Stream, stopInput } from "../http2/stream.ts";
 import type { LoadReports } from "../load-report-text.ts";
@@ -70,6 +71,7 @@ const SOCKET_GRACE_MS = 1500;
 
 class Frontend implements GrpcFrontend, CallEnvironment, ConnectionHost {
   readonly maxMessageBytes: number;
+  readonly budget: BodyBudget;
   readonly inferCompressionLevel: GrpcOptions["inferCompressionLevel"];
   readonly load: LoadReports | undefined;
   readonly #options: GrpcOptions;
@@ -98,6 +100,7 @@ class Frontend implements GrpcFrontend, CallEnvironment, ConnectionHost {
     this.#keys = keys;
     this.#log = log;
     this.maxMessageBytes = options.maxMessageBytes;
+    this.budget = options.bodyBudget ?? defaultBodyBudget();
     this.inferCompressionLevel = options.inferCompressionLevel;
     this.#methods = createMethods(server, options, regions ?? new SharedMemoryRegions(false), log);
     this.#callLog = new CallLog(log, this.#methods.keys());

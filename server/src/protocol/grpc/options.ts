@@ -4,6 +4,7 @@
  */
 
 import type { BindOptions } from "../bind.ts";
+import type { BodyBudget } from "../body-budget.ts";
 import type { RestrictedGroup } from "../restriction.ts";
 import type { TlsMaterial } from "../tls-files.ts";
 
@@ -47,4 +48,6 @@ export interface GrpcOptions extends BindOptions {
   readonly keepalive: GrpcKeepaliveOptions;
   /** Largest message in bytes, compressed and inflated. */
   readonly maxMessageBytes: number;
+  /** Bytes that the bodies of all requests may hold together; absent: a budget of its own. */
+  readonly bodyBudget?: BodyBudget | undefined;
 }

@@ -4,6 +4,7 @@ import { after, before, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { gzipSync } from "node:zlib";
 import { RawHttpClient } from "../../../../tests/fakes/raw-http-client.ts";
+import type { InferRequest } from "../../core/infer-request.ts";
 import type { ModelServer, ServedModel } from "../../core/model-server.ts";
 import { ResponseStream } from "../../core/response-stream.ts";
 import { ServerError } from "../../core/server-error.ts";
@@ -20,8 +21,18 @@ const MODEL = {
     throw new ServerError("not_found", "no such model");
   },
 } as unknown as ServedModel;
-/** Never answers. */
-const SILENT_MODEL = { config: {}, decoupled: false, infer: () => new ResponseStream() } as unknown as ServedModel;
+/** Answers a while after its client has left: an instance was busy. */
+const SILENT_MODEL = { config: {}, decoupled: false, infer: neverAnswering } as unknown as ServedModel;
+
+const waiting = new Set<() => void>();
+
+function neverAnswering({ signal }: InferRequest): ResponseStream {
+  const stream = new ResponseStream();
+  signal.addEventListener("abort", () => {
+    waiting.add(() => stream.fail(new ServerError("cancelled", "Request was cancelled")));
+  });
+  return stream;
+}
 const SERVER = {
   state: "running",
   tracing: { isOn: false },
@@ -90,12 +101,16 @@ test("what a compressed body becomes counts", async () => {
   assert.equal(await statusOf(gzipSync(spaces(HELD_BYTES)), headers, infer), "503");
 });
 
-test("requests that wait for their turn on a connection give their room back when it is lost", async () => {
+test("requests whose client left give their room back when nothing reads them any more", async () => {
   const silent = "/v2/models/silent/infer";
   const client = new RawHttpClient(port);
   for (let k = 0; k < 3; k++) client.send("POST", silent, `{"inputs":[]${" ".repeat(300)}}`);
   while (frontend.callCount < 3) await sleep(10);
   client.socket.destroy();
+  while (waiting.size < 3) await sleep(10);
+  // Their tensors are still in the queue of the model, so their bytes still count.
+  assert.equal(await statusOf(spaces(HELD_BYTES)), "503");
+  for (const end of waiting) end();
   while ((await statusOf(spaces(HELD_BYTES))) !== "200") await sleep(10);
   while (frontend.callCount > 0) await sleep(10);
 });

@@ -59,4 +59,6 @@ export interface HttpCall extends TraceHeaders {
   readonly atEnd?: AtEnd | undefined;
   /** Counts bytes that the request holds until it is answered. @throws ServerError unavailable when it is too much */
   hold(numBytes: number): void;
+  /** A part of these bytes is gone earlier. */
+  giveBack(numBytes: number): void;
 }

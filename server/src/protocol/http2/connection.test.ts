@@ -1,132 +1,10 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
-import { type AddressInfo, connect, createServer, type Socket } from "node:net";
-import { type TestContext, test } from "node:test";
-import { FLAG, FRAME, HTTP2_ERROR, type Http2Fault, PREFACE, SETTING } from "./codes.ts";
-import { Http2Connection } from "./connection.ts";
-import type { ConnectionListener } from "./connection-listener.ts";
+import { test } from "node:test";
+import { FLAG, FRAME, HTTP2_ERROR, PREFACE, SETTING } from "./codes.ts";
+import { CLOSING, frame, HEAD, LIMITS, OPEN, open, repeat, setting } from "./connection.test-support.ts";
 import { uint32 } from "./frame-rules.ts";
-import { settingsPayload } from "./peer-settings.ts";
-import type { Http2Stream } from "./stream.ts";
 
-const LIMITS = {
-  maxStreams: 3,
-  maxHeaderListBytes: 1000,
-  streamWindowBytes: 1000,
-  connectionWindowBytes: 100_000,
-};
-/** GET / over http, all from the static table. */
-const HEAD = Buffer.from("828684", "hex");
-const CLOSING = FLAG.endHeaders | FLAG.endStream;
-
-interface Frame {
-  readonly type: number;
-  readonly flags: number;
-  readonly id: number;
-  readonly payload: Buffer;
-}
-
-/** The server's side with its streams, and the client's bare socket. */
-class Pair implements ConnectionListener {
-  readonly streams: Http2Stream[] = [];
-  readonly pieces: string[] = [];
-  fault: Http2Fault | undefined;
-  isClosed = false;
-  serverSocket: Socket | undefined;
-  connection: Http2Connection | undefined;
-  readonly client: Socket;
-  #received: Buffer = Buffer.alloc(0);
-
-  constructor(client: Socket) {
-    this.client = client;
-    client.on("data", (chunk: Buffer) => {
-      this.#received = Buffer.concat([this.#received, chunk]);
-    });
-    client.on("error", () => client.destroy());
-  }
-
-  stream(stream: Http2Stream): void {
-    this.streams.push(stream);
-    const say = (what: string): void => void this.pieces.push(`${stream.id} ${what}`);
-    stream.listener = {
-      data: (piece) => say(`data ${piece.length}`),
-      end: () => say("end"),
-      closed: () => say("closed"),
-    };
-  }
-
-  pinged(): void {
-    this.pieces.push("ping");
-  }
-
-  goneAway(): void {
-    this.connection?.leave();
-  }
-
-  closed(fault: Http2Fault | undefined): void {
-    this.fault = fault;
-    this.isClosed = true;
-  }
-
-  frames(): Frame[] {
-    const frames: Frame[] = [];
-    const bytes = this.#received;
-    for (let at = 0; at + 9 <= bytes.length; ) {
-      const end = at + 9 + bytes.readUIntBE(at, 3);
-      if (end > bytes.length) break;
-      const [type = 0, flags = 0] = bytes.subarray(at + 3, at + 5);
-      frames.push({ type, flags, id: bytes.readUInt32BE(at + 5), payload: bytes.subarray(at + 9, end) });
-      at = end;
-    }
-    return frames;
-  }
-
-  /** Waits until the client has received what it is asked for. */
-  async until(type: number, id?: number, count = 1): Promise<Frame> {
-    for (;;) {
-      const found = this.frames().filter((frame) => frame.type === type && (id === undefined || frame.id === id));
-      const wanted = found[count - 1];
-      if (wanted !== undefined) return wanted;
-      await once(this.client, "data");
-    }
-  }
-
-  /** Separate writes may arrive as separate chunks. */
-  async untilStreams(count: number): Promise<void> {
-    while (this.streams.length < count) await new Promise((resolve) => setTimeout(resolve, 5));
-  }
-
-  async untilClosed(): Promise<void> {
-    if (!this.client.closed) await once(this.client, "close");
-    while (!this.isClosed) await new Promise((resolve) => setTimeout(resolve, 5));
-  }
-}
-
-async function open(context: TestContext, { handshake = true, halfOpen = false } = {}): Promise<Pair> {
-  const server = createServer();
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  const accepted = once(server, "connection");
-  const { port } = server.address() as AddressInfo;
-  const pair = new Pair(connect({ port, host: "127.0.0.1", allowHalfOpen: halfOpen }));
-  const [socket] = (await accepted) as [Socket];
-  pair.serverSocket = socket;
-  pair.connection = new Http2Connection(socket, LIMITS, pair);
-  pair.connection.start();
-  if (handshake) pair.client.write(Buffer.concat([PREFACE, frame(FRAME.settings, 0, 0)]));
-  context.after(() => {
-    pair.client.destroy();
-    socket.destroy();
-    server.close();
-  });
-  return pair;
-}
-
-function frame(type: number, flags: number, id: number, payload: Uint8Array = Buffer.alloc(0)): Buffer {
-  const length = uint32(payload.length).subarray(1);
-  return Buffer.concat([length, Buffer.from([type, flags]), uint32(id), payload]);
-}
-
-const OPEN = frame(FRAME.headers, FLAG.endHeaders, 1, HEAD);
 const CLOSED = Buffer.concat([frame(FRAME.headers, CLOSING, 1, HEAD), frame(FRAME.reset, 0, 1, uint32(8))]);
 /** Stream 7 is one too many; the client gives it up itself and goes on sending on it. */
 const REFUSED_THEN_DATA = Buffer.concat([
@@ -156,6 +34,15 @@ const FAULTS: readonly (readonly [what: string, code: number, bytes: Buffer])[] 
   ["another frame inside a header block", HTTP2_ERROR.protocol, Buffer.concat([frame(1, 0, 1, HEAD), OPEN])],
   ["headers continued that never began", HTTP2_ERROR.protocol, frame(FRAME.continuation, 4, 1, HEAD)],
   ["a header block without end", HTTP2_ERROR.enhanceYourCalm, endlessBlock()],
+  [
+    "padding without end",
+    HTTP2_ERROR.enhanceYourCalm,
+    Buffer.concat([OPEN, repeat(frame(0, 8, 1, Buffer.from([0])), 1001)]),
+  ],
+  ["streams without end that this side must reset", HTTP2_ERROR.enhanceYourCalm, manyBadStreams()],
+  ["a header block of too many frames", HTTP2_ERROR.enhanceYourCalm, manyParts()],
+  ["a dynamic table beyond the settings", HTTP2_ERROR.compression, frame(1, 4, 1, Buffer.from([0x3f, 0xe2, 0x1f]))],
+  ["more data than the connection's window", HTTP2_ERROR.flowControl, beyondWindow()],
   ["a reset of an idle stream", HTTP2_ERROR.protocol, frame(FRAME.reset, 0, 1, uint32(8))],
   ["a reset of the wrong size", HTTP2_ERROR.frameSize, Buffer.concat([OPEN, frame(FRAME.reset, 0, 1)])],
   ["a push", HTTP2_ERROR.protocol, frame(FRAME.pushPromise, 4, 1, HEAD)],
@@ -169,17 +56,24 @@ const FAULTS: readonly (readonly [what: string, code: number, bytes: Buffer])[] 
   ["empty frames without end", HTTP2_ERROR.enhanceYourCalm, Buffer.concat([OPEN, repeat(frame(0, 0, 1), 1001)])],
 ];
 
-function setting(id: number, value: number): Buffer {
-  return frame(FRAME.settings, 0, 0, settingsPayload([[id, value]]));
-}
-
-function repeat(bytes: Buffer, count: number): Buffer {
-  return Buffer.concat(Array.from({ length: count }, () => bytes));
-}
-
 function endlessBlock(): Buffer {
   const more = frame(FRAME.continuation, 0, 1, Buffer.alloc(10_000));
   return Buffer.concat([frame(FRAME.headers, 0, 1, HEAD), repeat(more, 7)]);
+}
+
+/** MadeYouReset: each is refused for a request that is malformed. */
+function manyBadStreams(): Buffer {
+  const streams = Array.from({ length: 2500 }, (_, i) => frame(FRAME.headers, 5, 2 * i + 1, HEAD.subarray(0, 2)));
+  return Buffer.concat(streams);
+}
+
+function manyParts(): Buffer {
+  return Buffer.concat([frame(FRAME.headers, 0, 1, HEAD), repeat(frame(FRAME.continuation, 0, 1), 64)]);
+}
+
+/** Padding of one frame: it is more than the window of the connection, and the window is judged first. */
+function beyondWindow(): Buffer {
+  return Buffer.concat([OPEN, frame(FRAME.data, 0, 1, Buffer.alloc(LIMITS.connectionWindowBytes + 1))]);
 }
 
 for (const [what, code, bytes] of FAULTS) {
@@ -228,6 +122,7 @@ const RESETS: readonly (readonly [what: string, code: number, bytes: Buffer])[] 
   ["a stream that depends on itself", HTTP2_ERROR.protocol, frame(1, 37, 1, Buffer.concat([uint32(1), HEAD, HEAD]))],
   ["less data than announced", HTTP2_ERROR.protocol, withField("content-length", "5")],
   ["more data than its window", HTTP2_ERROR.flowControl, Buffer.concat([OPEN, frame(0, 0, 1, Buffer.alloc(1001))])],
+  ["more data than announced", HTTP2_ERROR.protocol, longerThanAnnounced()],
   ["trailers that do not end it", HTTP2_ERROR.protocol, Buffer.concat([OPEN, OPEN])],
   ["data behind its end", HTTP2_ERROR.streamClosed, Buffer.concat([frame(1, 5, 1, HEAD), frame(0, 0, 1)])],
   ["a window too large", HTTP2_ERROR.flowControl, Buffer.concat([OPEN, frame(8, 0, 1, uint32(2 ** 31 - 1))])],
@@ -237,6 +132,12 @@ function withField(name: string, value: string): Buffer {
   const length = (text: string): number[] => (text.length < 127 ? [text.length] : [127, 128 + 105, 6]);
   const field = [0, name.length, ...Buffer.from(name), ...length(value), ...Buffer.from(value)];
   return frame(FRAME.headers, CLOSING, 1, Buffer.from([...HEAD, ...field]));
+}
+
+function longerThanAnnounced(): Buffer {
+  const head = withField("content-length", "5");
+  head[4] = FLAG.endHeaders;
+  return Buffer.concat([head, frame(FRAME.data, 0, 1, Buffer.alloc(6))]);
 }
 
 for (const [what, code, bytes] of RESETS) {

@@ -11,6 +11,7 @@ import { FrameParser, type FrameReceiver } from "./frame-parser.ts";
 import { enhanceYourCalmFault, expectFrame, protocolFault, uint32 } from "./frame-rules.ts";
 import { FrameWriter } from "./frame-writer.ts";
 import { GoAway } from "./goaway.ts";
+import { type FrameProgress, HalfFrameWatch } from "./half-frame-watch.ts";
 import { HeaderBlocks } from "./header-blocks.ts";
 import { MAX_FRAME_BYTES, MAX_UNREAD_BYTES } from "./limits.ts";
 import { readSettings, settingsPayload } from "./peer-settings.ts";
@@ -23,9 +24,11 @@ import { Http2Stream, type StreamTransport } from "./stream.ts";
 
 /** A connection on which nothing has been said for this long is no connection. */
 const HANDSHAKE_MS = 60_000;
+/** Codes of resets that the client did not cause. */
+const OWN_RESETS: ReadonlySet<number> = new Set([HTTP2_ERROR.none, HTTP2_ERROR.internal, HTTP2_ERROR.cancel]);
 const NOTHING: Buffer = Buffer.alloc(0);
 
-export class Http2Connection implements FrameReceiver, StreamTransport, ReceivedStreams {
+export class Http2Connection implements FrameReceiver, StreamTransport, ReceivedStreams, FrameProgress {
   readonly #socket: Socket;
   readonly #listener: ConnectionListener;
   readonly #limits: ConnectionLimits;
@@ -44,6 +47,7 @@ export class Http2Connection implements FrameReceiver, StreamTransport, Received
   #hasSettings = false;
   #fault: Http2Fault | undefined;
   readonly #handshakeTimer: NodeJS.Timeout;
+  readonly #halfFrames: HalfFrameWatch;
 
   constructor(socket: Socket, limits: ConnectionLimits, listener: ConnectionListener) {
     this.#socket = socket;
@@ -55,7 +59,17 @@ export class Http2Connection implements FrameReceiver, StreamTransport, Received
     this.#input = new ReceiveSide(this.#writer, limits, this);
     this.#goAway = new GoAway(socket, this.#writer);
     this.#pings = new Pings(this.#writer);
+    this.#halfFrames = new HalfFrameWatch(this, () => this.destroy());
     this.#handshakeTimer = setTimeout(() => this.destroy(), HANDSHAKE_MS).unref();
+  }
+
+  get isHalf(): boolean {
+    return this.#parser.isHalf || this.#blocks.isOpen;
+  }
+
+  /** The frames of one field block count as one. */
+  get numFrames(): number {
+    return this.#blocks.isOpen ? -1 : this.#parser.numFrames;
   }
 
   /** Heads and data that were sent so far. */
@@ -94,6 +108,7 @@ export class Http2Connection implements FrameReceiver, StreamTransport, Received
   #receive(chunk: Buffer): void {
     try {
       this.#parser.push(chunk);
+      this.#halfFrames.look();
     } catch (error) {
       if (!(error instanceof Http2Fault)) throw error;
       this.#fail(error);
@@ -144,6 +159,7 @@ export class Http2Connection implements FrameReceiver, StreamTransport, Received
 
   #closed(): void {
     clearTimeout(this.#handshakeTimer);
+    this.#halfFrames.stop();
     this.#closeStreams();
     this.#listener.closed(this.#fault);
   }
@@ -204,6 +220,7 @@ export class Http2Connection implements FrameReceiver, StreamTransport, Received
       throw new Http2Fault(HTTP2_ERROR.streamClosed, `headers on stream ${streamId}, which is closed`);
     }
     this.#lastId = streamId;
+    this.#expectReader();
     if (!this.#goAway.takes(streamId)) {
       this.#resetIds.add(streamId);
       return;
@@ -232,11 +249,12 @@ export class Http2Connection implements FrameReceiver, StreamTransport, Received
     else this.#input.ended(stream);
   }
 
-  dataStart(streamId: number, length: number, padding: number): void {
+  dataStart(streamId: number, length: number, padding: number, ends: boolean): void {
     if (!this.#hasSettings || this.#blocks.isOpen) throw protocolFault("data where none belongs");
     if (streamId === 0 || streamId > this.#lastId) throw protocolFault(`data on stream ${streamId}, which is idle`);
-    if (length === 0 && this.#guard.empty()) throw enhanceYourCalmFault("too many empty frames");
-    if (length > 0) this.#guard.content();
+    if (length > padding) this.#guard.content();
+    // The end of a request without a body is no flood: each has a stream of its own.
+    else if (!ends && this.#guard.empty()) throw enhanceYourCalmFault("too many empty frames");
     this.#input.take(length);
     const stream = this.#streams.get(streamId);
     if (stream === undefined) {
@@ -295,7 +313,7 @@ export class Http2Connection implements FrameReceiver, StreamTransport, Received
 
   #answer(type: number, payload: Buffer): void {
     if (this.#guard.control(performance.now())) throw enhanceYourCalmFault("too many settings and pings");
-    if (this.#writer.unsentBytes > MAX_UNREAD_BYTES) throw enhanceYourCalmFault("the client does not read");
+    this.#expectReader();
     this.#writer.frame(type, FLAG.ack, 0, payload);
   }
 
@@ -303,16 +321,22 @@ export class Http2Connection implements FrameReceiver, StreamTransport, Received
     const increment = payload.readUInt32BE(0) & MAX_WINDOW_BYTES;
     if (streamId === 0) {
       if (increment === 0) throw protocolFault("a window grows by nothing");
+      if (this.#send.isUsedUp) this.#expectStep(increment);
       this.#send.widen(increment);
       return;
     }
     if (streamId > this.#lastId) throw protocolFault(`a window of stream ${streamId}, which is idle`);
     const stream = this.#streams.get(streamId);
     if (stream === undefined) return;
+    if (stream.sendWindow <= 0 && stream.queuedBytes > 0) this.#expectStep(increment);
     stream.sendWindow += increment;
     if (increment === 0) this.reset(stream, HTTP2_ERROR.protocol);
     else if (stream.sendWindow > MAX_WINDOW_BYTES) this.reset(stream, HTTP2_ERROR.flowControl);
     else this.#send.pump(stream);
+  }
+
+  #expectStep(increment: number): void {
+    if (this.#guard.window(increment)) throw enhanceYourCalmFault("windows grow by too little");
   }
 
   head(stream: Http2Stream, fields: readonly string[], isConstant: boolean, ends: boolean): void {
@@ -331,6 +355,13 @@ export class Http2Connection implements FrameReceiver, StreamTransport, Received
   #resetId(streamId: number, code: number): void {
     this.#resetIds.add(streamId);
     this.#writer.frame(FRAME.reset, 0, streamId, uint32(code));
+    if (OWN_RESETS.has(code)) return;
+    if (this.#guard.reset(performance.now())) throw enhanceYourCalmFault("too many streams must be reset");
+  }
+
+  /** A client that does not read may not make this side queue more. */
+  #expectReader(): void {
+    if (this.#writer.unsentBytes > MAX_UNREAD_BYTES) throw enhanceYourCalmFault("the client does not read");
   }
 
   /** The last frame to the client was written. */

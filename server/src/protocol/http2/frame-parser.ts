@@ -8,7 +8,7 @@ import { MAX_FRAME_BYTES } from "./limits.ts";
 
 export interface FrameReceiver {
   /** A data frame begins; `length` counts against the windows, `padding` of it is worth nothing. */
-  dataStart(streamId: number, length: number, padding: number): void;
+  dataStart(streamId: number, length: number, padding: number, ends: boolean): void;
   /** `ends`: the last piece of a frame that ends its stream. */
   data(streamId: number, piece: Buffer, ends: boolean): void;
   /** Any other known frame, whole. */
@@ -29,9 +29,16 @@ export class FrameParser {
   #streamId = 0;
   #ends = false;
   #isStopped = false;
+  /** Frames that have come whole; those of data, when they begin. */
+  numFrames = 0;
 
   constructor(receiver: FrameReceiver) {
     this.#receiver = receiver;
+  }
+
+  /** A frame has begun, and what has come of it is kept. */
+  get isHalf(): boolean {
+    return this.#kept.length > 0;
   }
 
   /** Discards all further input. */
@@ -99,6 +106,7 @@ export class FrameParser {
     }
     const end = at + FRAME_HEADER_BYTES + length;
     if (bytes.length < end) return 0;
+    this.numFrames += 1;
     this.#receiver.frame(type, flags, streamId, bytes.subarray(at + FRAME_HEADER_BYTES, end));
     return end - at;
   }
@@ -109,10 +117,11 @@ export class FrameParser {
     if (isPadded && length > 0 && bytes.length - at < head) return 0;
     const padding = isPadded ? (bytes[at + FRAME_HEADER_BYTES] ?? 0) : 0;
     if (isPadded && padding >= length) throw new Http2Fault(HTTP2_ERROR.protocol, "padding is longer than its frame");
+    this.numFrames += 1;
     const worthless = isPadded ? padding + 1 : 0;
-    this.#receiver.dataStart(streamId, length, worthless);
-    this.#streamId = streamId;
     this.#ends = (flags & FLAG.endStream) !== 0;
+    this.#receiver.dataStart(streamId, length, worthless, this.#ends);
+    this.#streamId = streamId;
     this.#dataLeft = length - worthless;
     this.#skipLeft = padding;
     if (this.#dataLeft === 0) this.#receiver.data(streamId, EMPTY, this.#ends);

@@ -13,13 +13,20 @@ export const MAX_BLOCK_FRAMES = 64;
 export const MAX_TABLE_BYTES = 4096;
 /** An integer of HPACK: no length or index comes near (RFC 7541, 7.4). */
 export const MAX_HPACK_INTEGER: number = 2 ** 28;
-/** Streams that a client may reset at once: rapid reset (CVE-2023-44487). Users cancel, but not this fast. */
+/**
+ * Streams that a client may reset at once, or make this side reset: rapid reset (CVE-2023-44487), MadeYouReset
+ * (CVE-2025-8671). Users cancel, but not this fast.
+ */
 export const MAX_RESET_BURST = 2000;
 /** Streams that a client may reset each second beside the burst. */
 export const MAX_RESETS_PER_SECOND = 200;
 /** Frames in a row that carry nothing. */
 export const MAX_EMPTY_FRAMES = 1000;
+/** Windows in a row that were used up and grow by less than `MIN_WINDOW_STEP_BYTES`: each costs a frame of data of that size. */
+export const MAX_SMALL_WINDOWS = 1000;
+/** Bytes by which clients widen windows: they wait until a good part is used. */
+export const MIN_WINDOW_STEP_BYTES = 256;
 /** Settings and pings of a second: each is answered. */
 export const MAX_CONTROL_PER_SECOND = 10_000;
-/** Bytes of answers that a client has not read when it asks for another ack. */
+/** Bytes of answers that a client has not read when it asks for another: an ack, a stream or its reset. Data waits earlier. */
 export const MAX_UNREAD_BYTES: number = 4 * 1024 * 1024;

@@ -39,6 +39,11 @@ export class SendSide {
     this.#onSent = onSent;
   }
 
+  /** Data waits for the window of the connection. */
+  get isUsedUp(): boolean {
+    return this.#window <= 0 && this.#starved.size > 0;
+  }
+
   head(stream: Http2Stream, fields: readonly string[], isConstant: boolean, ends: boolean): void {
     this.#headers(stream.id, this.#encoder.encode(fields, isConstant), ends);
     if (ends) this.#ended(stream);

@@ -2,6 +2,8 @@
  * One HTTP/2 stream (RFC 9113, 5) as its user sees it: pieces of the request in; head, data and trailers out. The
  * connection decides when data may be sent.
  */
+
+import { PieceList } from "../piece-list.ts";
 import { HTTP2_ERROR } from "./codes.ts";
 import type { RequestHead } from "./request-head.ts";
 
@@ -61,7 +63,7 @@ export class Http2Stream {
   /** By piece of the queue. */
   sentCallbacks: Map<Uint8Array, () => void> | undefined;
   /** Pieces of the request that came while the listener had paused. */
-  #held: Buffer[] = [];
+  readonly #held = new PieceList();
   #isPaused = false;
   #hasAnnouncedEnd = false;
   #onDrain: (() => void) | undefined;
@@ -132,9 +134,8 @@ export class Http2Stream {
   }
 
   #release(): void {
-    while (!this.#isPaused && this.#held.length > 0) {
-      const piece = this.#held.shift() as Buffer; // there is one
-      this.#hand(piece);
+    while (!this.#isPaused && this.#held.numBytes > 0) {
+      this.#hand(this.#held.takeFirst());
     }
     if (!this.#isPaused && this.isInputOver && !this.#hasAnnouncedEnd) {
       this.#hasAnnouncedEnd = true;
@@ -151,7 +152,7 @@ export class Http2Stream {
   receive(piece: Buffer, ends: boolean): void {
     if (ends) this.isInputOver = true;
     if (piece.length > 0) {
-      if (this.#isPaused || this.#held.length > 0) this.#held.push(piece);
+      if (this.#isPaused || this.#held.numBytes > 0) this.#held.push(piece);
       else this.#hand(piece);
     }
     if (ends) this.#release();
@@ -167,7 +168,7 @@ export class Http2Stream {
   /** By the connection, once. */
   close(): void {
     this.isClosed = true;
-    this.#held = [];
+    this.#held.clear();
     this.queue.length = 0;
     this.queuedBytes = 0;
     this.drained();

@@ -160,15 +160,15 @@ export class BatchScheduler implements Scheduler {
     const nowMs = this.#clock.nowMs();
     this.#queue.sweep(nowMs);
     if (this.#queue.length === 0 || !this.#pool.hasIdle) {
-      return this.#pause(this.#queue.length === 0 ? Number.POSITIVE_INFINITY : this.#queue.nextDeadlineMs);
+      return this.#pause(this.#queue.length === 0 ? Number.POSITIVE_INFINITY : this.#queue.nextSweepMs);
     }
     const { take, waitMs } = this.#decide(nowMs);
     if (take === 0) {
       if (waitMs === Number.POSITIVE_INFINITY) this.#queue.take(1); // all waiting requests were cancelled
-      return this.#pause(Math.min(nowMs + waitMs, this.#queue.nextDeadlineMs));
+      return this.#pause(Math.min(nowMs + waitMs, this.#queue.nextSweepMs));
     }
     if (!this.#pool.admit()) {
-      this.#timer.set(this.#queue.nextDeadlineMs);
+      this.#timer.set(this.#queue.nextSweepMs);
       return false;
     }
     const requests = this.#queue.take(take);

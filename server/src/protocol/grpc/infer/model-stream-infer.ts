@@ -72,14 +72,14 @@ class InferStream implements StreamHandler {
     });
   }
 
-  message(bytes: Uint8Array): void {
+  message(bytes: Uint8Array): Promise<void> {
     const readMs = this.#parts.server.tracing.isOn ? performance.now() : 0;
     const { codec, log } = this.#parts;
     logStreamRequest(log, this.#call.id, ++this.#numRequests);
     const message = codec.decode(bytes);
     const cancellation = new Cancellation();
     this.#running.add(cancellation);
-    void this.#run(message, cancellation, readMs);
+    return this.#run(message, cancellation, readMs);
   }
 
   halfClose(): void {

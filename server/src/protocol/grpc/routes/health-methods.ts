@@ -45,7 +45,7 @@ class HealthWatch implements StreamHandler {
     call.cancellation.signal.addEventListener("abort", () => clearInterval(this.#timer));
   }
 
-  message(bytes: Uint8Array): void {
+  message(bytes: Uint8Array): undefined {
     this.#pair.decode(bytes);
     if (this.#timer !== undefined) return;
     this.#send(statusOf(this.#server));

@@ -59,8 +59,8 @@ export interface StreamCall extends CallContext {
 }
 
 export interface StreamHandler {
-  /** A throw ends the call. */
-  message(bytes: Uint8Array): void;
+  /** A throw ends the call. The promise, if there is one, never rejects: the bytes are read until it resolves. */
+  message(bytes: Uint8Array): Promise<void> | undefined;
   /** The client sends no more. */
   halfClose(): void;
   /** The server drains; a handler that would wait for ever ends its call. */

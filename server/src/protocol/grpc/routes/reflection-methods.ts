@@ -37,7 +37,7 @@ class Reflection implements StreamHandler {
     this.#call = call;
   }
 
-  message(bytes: Uint8Array): void {
+  message(bytes: Uint8Array): undefined {
     const request = this.#pair.decode(bytes);
     const answer = this.#files.answer(request);
     void this.#call.send(this.#pair.encode({ valid_host: request.host, original_request: request, ...answer }));

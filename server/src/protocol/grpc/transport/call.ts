@@ -4,7 +4,9 @@
  */
 import { Cancellation } from "../../../core/cancellation.ts";
 import type { RequestTrace } from "../../../core/request-trace.ts";
+import type { BodyBudget } from "../../body-budget.ts";
 import type { CallAccess } from "../../call-access.ts";
+import { HeldBytes } from "../../held-bytes.ts";
 import { type Http2Stream, type StreamListener, stopInput } from "../../http2/stream.ts";
 import { LOAD_FORMAT_HEADER, LOAD_TRAILER, type LoadReports, loadTrailer } from "../../load-report-text.ts";
 import type { GrpcCompressionLevel } from "../options.ts";
@@ -15,6 +17,7 @@ import type {
   OutgoingMessage,
   StreamCall,
   StreamHandler,
+  UnaryMethod,
 } from "../routes/method.ts";
 import { GRPC_STATUS, GrpcError, statusTrailers } from "../status.ts";
 import { endTrace } from "../trace-calls.ts";
@@ -25,7 +28,7 @@ import {
   inflateMessage,
   parseGrpcEncoding,
 } from "./compression.ts";
-import { FrameReader } from "./message-reader.ts";
+import { FrameReader, PREFIX_BYTES } from "./message-reader.ts";
 import { MessageSender } from "./message-sender.ts";
 import { parseGrpcTimeout } from "./timeout.ts";
 
@@ -33,6 +36,8 @@ import { parseGrpcTimeout } from "./timeout.ts";
 export interface CallEnvironment {
   readonly maxMessageBytes: number;
   readonly inferCompressionLevel: GrpcCompressionLevel;
+  /** One for all bodies and messages, those of HTTP among them. */
+  readonly budget: BodyBudget;
   /** Absent: no load reports. */
   readonly load: LoadReports | undefined;
   /** Sees the causes of internal errors. */
@@ -74,6 +79,10 @@ export class GrpcCall implements CallContext, StreamCall, StreamListener {
   readonly #frames: FrameReader;
   readonly #encoding: GrpcEncoding;
   readonly #sender: MessageSender;
+  readonly #held: HeldBytes;
+  /** Messages whose handlers still read them; the last one returns what the call holds. */
+  #numHandled = 0;
+  #isClosed = false;
   #handler: StreamHandler | undefined;
   #deadline: NodeJS.Timeout | undefined;
   #hasMessage = false;
@@ -91,6 +100,7 @@ export class GrpcCall implements CallContext, StreamCall, StreamListener {
     this.#method = method;
     this.#environment = environment;
     this.#frames = new FrameReader(environment.maxMessageBytes);
+    this.#held = new HeldBytes(environment.budget);
     this.#encoding = parseGrpcEncoding(metadata["grpc-encoding"]);
     const level = method.isInference ? environment.inferCompressionLevel : "none";
     this.#sender = new MessageSender(stream, chooseEncoding(level, metadata["grpc-accept-encoding"]));
@@ -124,6 +134,12 @@ export class GrpcCall implements CallContext, StreamCall, StreamListener {
 
   data(chunk: Uint8Array): void {
     if (this.#isEnded) return;
+    try {
+      this.#held.hold(chunk.length);
+    } catch (error) {
+      this.fail(error);
+      return;
+    }
     this.#frames.push(chunk);
     this.#advance();
   }
@@ -140,7 +156,7 @@ export class GrpcCall implements CallContext, StreamCall, StreamListener {
         const frame = this.#frames.next();
         if (frame === undefined) break;
         if (frame.compressed) this.#inflate(frame.data);
-        else this.#message(frame.data);
+        else this.#message(frame.data, PREFIX_BYTES + frame.data.length);
       }
       if (this.#isInputOver && !this.#isInflating && !this.#isEnded) this.#halfClose();
     } catch (error) {
@@ -151,34 +167,60 @@ export class GrpcCall implements CallContext, StreamCall, StreamListener {
   #inflate(data: Uint8Array): void {
     this.#isInflating = true;
     this.#stream.pause();
-    inflateMessage(data, this.#encoding, this.#environment.maxMessageBytes).then(
+    this.#numHandled += 1;
+    inflateMessage(data, this.#encoding, this.#environment.maxMessageBytes, this.#held).then(
       (bytes) => {
         this.#isInflating = false;
+        this.#held.giveBack(PREFIX_BYTES + data.length);
+        this.#handled(0);
         if (this.#isEnded) return;
         this.#tryMessage(bytes);
         this.#stream.resume();
         this.#advance();
       },
-      (error: unknown) => this.fail(error),
+      (error: unknown) => {
+        this.#handled(0);
+        this.fail(error);
+      },
     );
+  }
+
+  /** A message is read by nobody any more. */
+  #handled(numBytes: number): void {
+    this.#numHandled -= 1;
+    this.#held.giveBack(numBytes);
+    if (this.#isClosed && this.#numHandled === 0) this.#held.release();
   }
 
   #tryMessage(bytes: Uint8Array): void {
     try {
-      this.#message(bytes);
+      this.#message(bytes, bytes.length);
     } catch (error) {
       this.fail(error);
     }
   }
 
-  #message(bytes: Uint8Array): void {
+  /** `heldBytes`: what the message counts in the budget until its handler is done. */
+  #message(bytes: Uint8Array, heldBytes: number): void {
     if (this.#method.kind === "stream") {
-      this.#handler?.message(bytes);
+      void this.#streamed(bytes, heldBytes);
       if (this.#sender.isFarBehind) this.#hold();
     } else if (!this.#hasMessage) {
       // A unary call is its first message; what else a client sends has no meaning.
       this.#hasMessage = true;
-      void this.#answer(this.#method.handle(bytes, this));
+      void this.#answer(this.#method, bytes);
+    }
+  }
+
+  async #streamed(bytes: Uint8Array, heldBytes: number): Promise<void> {
+    this.#numHandled += 1;
+    try {
+      const work = this.#handler?.message(bytes);
+      if (work !== undefined) await work;
+    } catch (error) {
+      this.fail(error);
+    } finally {
+      this.#handled(heldBytes);
     }
   }
 
@@ -194,9 +236,10 @@ export class GrpcCall implements CallContext, StreamCall, StreamListener {
     else if (!this.#hasMessage) throw new GrpcError(GRPC_STATUS.internal, "No payload");
   }
 
-  async #answer(answer: Promise<OutgoingMessage>): Promise<void> {
+  async #answer(method: UnaryMethod, bytes: Uint8Array): Promise<void> {
+    this.#numHandled += 1;
     try {
-      const message = await answer;
+      const message = await method.handle(bytes, this);
       if (this.#isEnded) return;
       this.#respond();
       this.#isEnded = true;
@@ -205,6 +248,8 @@ export class GrpcCall implements CallContext, StreamCall, StreamListener {
       stopInput(this.#stream);
     } catch (error) {
       this.fail(error);
+    } finally {
+      this.#handled(0);
     }
   }
 
@@ -262,6 +307,8 @@ export class GrpcCall implements CallContext, StreamCall, StreamListener {
       this.#isEnded = true;
       this.cancellation.cancel();
     }
+    this.#isClosed = true;
+    if (this.#numHandled === 0) this.#held.release();
     this.#environment.ended(this);
   }
 

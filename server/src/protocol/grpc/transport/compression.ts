@@ -3,7 +3,9 @@
  * over HTTP/2, "Compressed-Flag"; https://github.com/grpc/grpc/blob/master/doc/compression.md).
  */
 import { promisify } from "node:util";
-import { deflate, gunzip, gzip, inflate } from "node:zlib";
+import { deflate, gzip } from "node:zlib";
+import { ServerError } from "../../../core/server-error.ts";
+import { InflatedTooLarge, inflateInSteps, type Share } from "../../inflate.ts";
 import type { GrpcCompressionLevel } from "../options.ts";
 import { GRPC_STATUS, GrpcError } from "../status.ts";
 
@@ -11,7 +13,6 @@ export type GrpcEncoding = "identity" | "gzip" | "deflate";
 
 export const ACCEPTED_ENCODINGS = "identity,deflate,gzip";
 
-const inflateBy = { gzip: promisify(gunzip), deflate: promisify(inflate) };
 const deflateBy = { gzip: promisify(gzip), deflate: promisify(deflate) };
 /** Messages are a few KiB or many MiB: small steps of growth would cost the large ones a hundred thousand pieces. */
 const CHUNK_BYTES = 64 * 1024;
@@ -31,15 +32,21 @@ export function chooseEncoding(level: GrpcCompressionLevel, acceptHeader: string
   return preferred.find((name) => accepted.includes(name)) ?? "identity";
 }
 
-/** Inflates one message, never past the limit. */
-export async function inflateMessage(data: Uint8Array, encoding: GrpcEncoding, maxBytes: number): Promise<Uint8Array> {
+/** Inflates one message, never past the limit, and counts it in `share`. @throws GrpcError @throws ServerError unavailable */
+export async function inflateMessage(
+  data: Uint8Array,
+  encoding: GrpcEncoding,
+  maxBytes: number,
+  share: Share,
+): Promise<Uint8Array> {
   if (encoding === "identity") {
     throw new GrpcError(GRPC_STATUS.internal, "Message is marked as compressed, but the call has no grpc-encoding");
   }
   try {
-    return await inflateBy[encoding](data, { maxOutputLength: maxBytes, chunkSize: CHUNK_BYTES });
+    return await inflateInSteps(data, encoding, maxBytes, share);
   } catch (error) {
-    if (error instanceof RangeError) {
+    if (error instanceof ServerError) throw error;
+    if (error instanceof InflatedTooLarge) {
       throw new GrpcError(GRPC_STATUS.resourceExhausted, `Decompressed message is larger than max (${maxBytes})`);
     }
     throw new GrpcError(GRPC_STATUS.internal, `Message is not valid ${encoding} data`, { cause: error });

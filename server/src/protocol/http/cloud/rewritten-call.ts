@@ -87,4 +87,8 @@ export class RewrittenCall implements HttpCall {
   hold(numBytes: number): void {
     this.#call.hold(numBytes);
   }
+
+  giveBack(numBytes: number): void {
+    this.#call.giveBack(numBytes);
+  }
 }

@@ -104,8 +104,7 @@ export class InferHandler {
     const encoding = requestEncoding(call.header("content-encoding")) ?? "identity";
     const body = await call.body(isBinary ? MAX_HTTP_BINARY_BODY_BYTES : maxInputBytes, reserve);
     call.trace?.mark("HTTP_RECV_END", performance.now());
-    const bytes = encoding === "identity" ? body.bytes : await inflateBody(body.bytes, encoding, maxInputBytes);
-    if (bytes !== body.bytes) call.hold(bytes.length);
+    const bytes = encoding === "identity" ? body.bytes : await inflateBody(body.bytes, encoding, maxInputBytes, call);
     const size = encoding === "identity" ? body.size : bytes.length;
     const headerLength = lengthText === undefined ? size : parseHeaderLength(lengthText, size);
     call.errorType = "application/json";

@@ -1,6 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { deflateSync, gunzipSync, gzipSync, inflateSync } from "node:zlib";
+import { BodyBudget } from "../../body-budget.ts";
+import { HeldBytes } from "../../held-bytes.ts";
 import { compressBody, inflateBody, requestEncoding, responseEncoding } from "./compression.ts";
 
 const ACCEPTED: [string | undefined, string][] = [
@@ -32,10 +34,11 @@ test("requestEncoding() knows two encodings and no lists", () => {
 
 test("inflateBody() stops at the limit, and takes what does not inflate as empty", async () => {
   const body = Buffer.alloc(1000, 7);
-  assert.deepEqual(await inflateBody(gzipSync(body), "gzip", 1000), body);
-  assert.deepEqual(await inflateBody(deflateSync(body), "deflate", 1000), body);
-  await assert.rejects(inflateBody(gzipSync(body), "gzip", 999), /maximum allowed value of 999 bytes/);
-  assert.equal((await inflateBody(Buffer.from("no gzip"), "gzip", 1000)).length, 0);
+  const share = new HeldBytes(new BodyBudget(10_000));
+  assert.deepEqual(await inflateBody(gzipSync(body), "gzip", 1000, share), body);
+  assert.deepEqual(await inflateBody(deflateSync(body), "deflate", 1000, share), body);
+  await assert.rejects(inflateBody(gzipSync(body), "gzip", 999, share), /maximum allowed value of 999 bytes/);
+  assert.equal((await inflateBody(Buffer.from("no gzip"), "gzip", 1000, share)).length, 0);
 });
 
 test("compressBody() joins the parts, small and large", async () => {

@@ -1,15 +1,14 @@
 /** Compressed request bodies (RFC 9110, 8.4), and the choice of a response's encoding (RFC 9110, 12.5.3). */
 import { promisify } from "node:util";
-import { deflate, deflateSync, gunzip, gzip, gzipSync, inflate } from "node:zlib";
-import { invalidArgument } from "../../../core/server-error.ts";
+import { deflate, deflateSync, gzip, gzipSync } from "node:zlib";
+import { invalidArgument, ServerError } from "../../../core/server-error.ts";
+import { InflatedTooLarge, inflateInSteps, type Share } from "../../inflate.ts";
 
 export type Encoding = "identity" | "gzip" | "deflate";
 
 /** Smaller bodies are compressed at once: the way to the thread pool costs more than the work. */
 const MAX_SYNC_BYTES = 16_384;
 
-const gunzipAsync: (bytes: Buffer, options: { maxOutputLength: number }) => Promise<Buffer> = promisify(gunzip);
-const inflateAsync: (bytes: Buffer, options: { maxOutputLength: number }) => Promise<Buffer> = promisify(inflate);
 const gzipAsync: (bytes: Uint8Array) => Promise<Buffer> = promisify(gzip);
 const deflateAsync: (bytes: Uint8Array) => Promise<Buffer> = promisify(deflate);
 
@@ -19,14 +18,17 @@ export function requestEncoding(header: string | undefined): Encoding | undefine
   return header === "gzip" || header === "deflate" ? header : undefined;
 }
 
-/** Inflates. A body that does not inflate counts as empty, as upstream. @throws ServerError when it grows beyond `maxBytes` */
-export async function inflateBody(bytes: Buffer, encoding: Encoding, maxBytes: number): Promise<Buffer> {
+/**
+ * Inflates, and counts the result in `share`. A body that does not inflate counts as empty, as upstream.
+ * @throws ServerError when it grows beyond `maxBytes`, or the server holds too much
+ */
+export async function inflateBody(bytes: Buffer, encoding: Encoding, maxBytes: number, share: Share): Promise<Buffer> {
   if (encoding === "identity") return bytes;
   try {
-    const inflateOne = encoding === "gzip" ? gunzipAsync : inflateAsync;
-    return await inflateOne(bytes, { maxOutputLength: maxBytes });
+    return await inflateInSteps(bytes, encoding, maxBytes, share);
   } catch (error) {
-    if (!(error instanceof RangeError)) return Buffer.alloc(0);
+    if (error instanceof ServerError) throw error;
+    if (!(error instanceof InflatedTooLarge)) return Buffer.alloc(0);
     throw invalidArgument(
       `Decompressed data size exceeds the maximum allowed value of ${maxBytes} bytes. Use --http-max-input-size to increase the limit.`,
     );

@@ -4,10 +4,10 @@ import { Cancellation } from "../../../core/cancellation.ts";
 import type { RequestTrace } from "../../../core/request-trace.ts";
 import type { BodyBudget } from "../../body-budget.ts";
 import type { CallAccess } from "../../call-access.ts";
+import { HeldBytes } from "../../held-bytes.ts";
 import type { Http2Stream, StreamListener } from "../../http2/stream.ts";
 import type { HttpBody, HttpCall, Reserve } from "../http-call.ts";
 import type { ContentType } from "../http-reply.ts";
-import { HeldBytes } from "./held-bytes.ts";
 import { pathOf, queryOf } from "./node-call.ts";
 import { BodyCollector, ClientGone } from "./read-body.ts";
 
@@ -22,6 +22,8 @@ export class Http2Call implements HttpCall, StreamListener {
   readonly cancellation: Cancellation = new Cancellation();
   readonly #held: HeldBytes;
   readonly #onClosed: () => void;
+  #isClosed = false;
+  #isHandled = false;
   #collector: BodyCollector | undefined;
   #pieces: Readable | undefined;
   #settle: { readonly resolve: (body: HttpBody) => void; readonly reject: (error: unknown) => void } | undefined;
@@ -84,6 +86,16 @@ export class Http2Call implements HttpCall, StreamListener {
     this.#held.hold(numBytes);
   }
 
+  giveBack(numBytes: number): void {
+    this.#held.giveBack(numBytes);
+  }
+
+  /** As `NodeCall.handled()`. */
+  handled(): void {
+    this.#isHandled = true;
+    if (this.#isClosed) this.#held.release();
+  }
+
   data(piece: Buffer): void {
     if (this.#pieces !== undefined && !this.#pieces.destroyed && !this.#pieces.push(piece)) this.#stream.pause();
     try {
@@ -104,7 +116,8 @@ export class Http2Call implements HttpCall, StreamListener {
     this.#collector = undefined;
     this.#settle?.reject(new ClientGone());
     if (this.#pieces?.readableEnded === false) this.#pieces.destroy(new ClientGone());
-    this.#held.release();
+    this.#isClosed = true;
+    if (this.#isHandled) this.#held.release();
     this.#onClosed();
   }
 }

@@ -53,6 +53,8 @@ export interface ListenerOptions extends BindOptions {
   readonly maxConnectionAgeMs?: number;
   /** Bytes that the bodies of all requests may hold together; a share of the machine's memory by default. */
   readonly maxHeldBodyBytes?: number;
+  /** The budget itself, where front ends share one. */
+  readonly bodyBudget?: BodyBudget | undefined;
   /** Set when HTTP/2 shares the port: who takes its connections. */
   readonly acceptHttp2?: ((socket: Socket) => void) | undefined;
 }
@@ -82,10 +84,10 @@ export class HttpListener {
   #lastConnectionMs = Number.NEGATIVE_INFINITY;
 
   constructor(api: ApiHandler, options: ListenerOptions, log: Logger) {
-    const { maxHeldBodyBytes, maxConnectionAgeMs = 0, acceptHttp2 } = options;
+    const { maxHeldBodyBytes, bodyBudget = defaultBodyBudget(), maxConnectionAgeMs = 0, acceptHttp2 } = options;
     this.#api = api;
     this.#options = options;
-    this.#budget = maxHeldBodyBytes === undefined ? defaultBodyBudget() : new BodyBudget(maxHeldBodyBytes);
+    this.#budget = maxHeldBodyBytes === undefined ? bodyBudget : new BodyBudget(maxHeldBodyBytes);
     this.#maxAgeMs = maxConnectionAgeMs === 0 ? Number.POSITIVE_INFINITY : maxConnectionAgeMs;
     this.#log = log;
     this.server = createHttpServer(options, (request, response) => this.#accept(request, response));
@@ -188,6 +190,7 @@ export class HttpListener {
       onClosed();
     });
     this.#answerStream(call, stream).catch((error: unknown) => {
+      call.handled();
       this.#logFailure(error, call);
       stream.reset(HTTP2_ERROR.internal);
     });
@@ -195,6 +198,7 @@ export class HttpListener {
 
   async #answerStream(call: Http2Call, stream: Http2Stream): Promise<void> {
     const reply = await this.#api.handle(call);
+    call.handled();
     call.trace?.mark("HTTP_SEND_START", performance.now());
     await answerStream(stream, reply);
   }
@@ -219,6 +223,7 @@ export class HttpListener {
 
   async #answer(call: NodeCall, response: ServerResponse): Promise<void> {
     const reply = await this.#api.handle(call);
+    call.handled();
     call.trace?.mark("HTTP_SEND_START", performance.now());
     if (response.destroyed) return;
     if (this.#isDraining || this.#isOld(response)) response.shouldKeepAlive = false;
@@ -234,6 +239,7 @@ export class HttpListener {
 
   /** The client left, or a stream broke when its status was long sent: only the connection can tell. */
   #fail(error: unknown, call: NodeCall, response: ServerResponse): void {
+    call.handled();
     this.#logFailure(error, call);
     response.destroy();
   }

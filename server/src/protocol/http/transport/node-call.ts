@@ -4,9 +4,9 @@ import { Cancellation } from "../../../core/cancellation.ts";
 import type { RequestTrace } from "../../../core/request-trace.ts";
 import type { BodyBudget } from "../../body-budget.ts";
 import type { CallAccess } from "../../call-access.ts";
+import { HeldBytes } from "../../held-bytes.ts";
 import type { AtEnd, HttpBody, HttpCall, Reserve } from "../http-call.ts";
 import type { ContentType } from "../http-reply.ts";
-import { HeldBytes } from "./held-bytes.ts";
 import { readBody, streamBody } from "./read-body.ts";
 
 export class NodeCall implements HttpCall {
@@ -21,6 +21,7 @@ export class NodeCall implements HttpCall {
   readonly #held: HeldBytes;
   readonly #releases: (() => void)[] = [];
   #isOver = false;
+  #isHandled = false;
   readonly atEnd: AtEnd = (release) => {
     if (this.#isOver) release();
     else this.#releases.push(release);
@@ -72,9 +73,19 @@ export class NodeCall implements HttpCall {
     this.#held.hold(numBytes);
   }
 
+  giveBack(numBytes: number): void {
+    this.#held.giveBack(numBytes);
+  }
+
+  /** Nothing but the answer reads the body any more. A client that leaves earlier does not shorten the work on its request. */
+  handled(): void {
+    this.#isHandled = true;
+    if (this.#isOver) this.#held.release();
+  }
+
   /** The answer is sent, or the client is gone. */
   release(): void {
-    this.#held.release();
+    if (this.#isHandled) this.#held.release();
     this.#isOver = true;
     for (const release of this.#releases.splice(0)) release();
   }

@@ -3,6 +3,7 @@ import type { IncomingMessage } from "node:http";
 import { MAX_HTTP_CHUNKS } from "../../../core/limits.ts";
 import { invalidArgument } from "../../../core/server-error.ts";
 import { discardBytes } from "../../discard-bytes.ts";
+import { PieceList } from "../../piece-list.ts";
 import type { HttpBody, HttpCall, Reserve } from "../http-call.ts";
 import { bufferOf, copyInto } from "./buffer-pool.ts";
 
@@ -60,7 +61,7 @@ export async function* streamBody(request: IncomingMessage): AsyncGenerator<Uint
 
 export class BodyCollector {
   readonly #maxBytes: number;
-  #chunks: Buffer[] = [];
+  readonly #pieces = new PieceList();
   #reserved: Buffer | undefined;
   #size = 0;
   #numSmallChunks = 0;
@@ -70,6 +71,11 @@ export class BodyCollector {
     if (announcedBytes >= MIN_RESERVED_BYTES && announcedBytes <= maxBytes) {
       this.#reserved = bufferOf(reserve?.(announcedBytes) ?? Buffer.allocUnsafeSlow(announcedBytes));
     }
+  }
+
+  /** Bytes that are kept beside a buffer of the announced length. */
+  get numKeptBytes(): number {
+    return this.#pieces.numBytes;
   }
 
   /** Whether nothing points to the chunks that were added. */
@@ -88,10 +94,10 @@ export class BodyCollector {
     }
     if (this.#size <= this.#maxBytes) holder.hold(chunk.length);
     if (this.#size > this.#maxBytes) {
-      this.#chunks = [];
+      this.#pieces.clear();
       this.#reserved = undefined;
     } else if (this.#reserved === undefined) {
-      this.#chunks.push(chunk);
+      this.#pieces.push(chunk);
     } else {
       copyInto(this.#reserved, start, chunk);
     }
@@ -101,8 +107,9 @@ export class BodyCollector {
     const size = this.#size;
     if (size > this.#maxBytes) return { bytes: EMPTY, size };
     if (this.#reserved !== undefined) return { bytes: this.#reserved.subarray(0, size), size };
-    const [only] = this.#chunks;
+    const { pieces } = this.#pieces;
+    const [only] = pieces;
     if (only === undefined) return { bytes: EMPTY, size };
-    return { bytes: this.#chunks.length === 1 ? only : Buffer.concat(this.#chunks, size), size };
+    return { bytes: pieces.length === 1 ? bufferOf(only) : Buffer.concat(pieces, size), size };
   }
 }

@@ -112,5 +112,6 @@ function batchCall(path: string, signal: AbortSignal): HttpCall {
       yield empty;
     },
     hold: () => undefined,
+    giveBack: () => undefined,
   };
 }

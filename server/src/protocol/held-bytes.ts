@@ -1,6 +1,6 @@
 /** The share of one request in the byte budget of all bodies. Source: own design. */
-import { ServerError } from "../../../core/server-error.ts";
-import type { BodyBudget } from "../../body-budget.ts";
+import { ServerError } from "../core/server-error.ts";
+import type { BodyBudget } from "./body-budget.ts";
 
 export class HeldBytes {
   readonly #budget: BodyBudget;
@@ -19,6 +19,13 @@ export class HeldBytes {
       );
     }
     this.#numBytes += numBytes;
+  }
+
+  /** A part of what is held is gone earlier. */
+  giveBack(numBytes: number): void {
+    const given = Math.min(numBytes, this.#numBytes);
+    this.#budget.give(given);
+    this.#numBytes -= given;
   }
 
   /** The answer is sent, or the client is gone. */
