@@ -14,6 +14,7 @@ import { floatsSoak } from "../tests/soak/floats.ts";
 import { fuzzSoak } from "../tests/soak/fuzz.ts";
 import { grpcCallsSoak } from "../tests/soak/grpc-calls.ts";
 import { kernelsSoak } from "../tests/soak/kernels.ts";
+import { mutantsSoak } from "../tests/soak/mutants.ts";
 import { pipelineSoak } from "../tests/soak/pipeline.ts";
 import { pythonFaultsSoak } from "../tests/soak/python-faults.ts";
 import { realLoadsSoak } from "../tests/soak/real-loads.ts";
@@ -44,6 +45,7 @@ const ALL: readonly Soak[] = [
   everyFloatSoak,
   toolCallsSoak,
   apiBodiesSoak,
+  mutantsSoak,
 ];
 
 const { values, positionals } = parseArgs({

@@ -1,7 +1,7 @@
 /** A name that says another address each time it is asked (DNS rebinding): only what was judged is connected to. */
 import assert from "node:assert/strict";
 import dns, { type LookupAddress } from "node:dns";
-import { createServer } from "node:http";
+import { createServer, type ServerResponse } from "node:http";
 import { syncBuiltinESMExports } from "node:module";
 import type { AddressInfo } from "node:net";
 import { after, before, beforeEach, mock, test } from "node:test";
@@ -13,10 +13,18 @@ const NOBODY = { address: "3ffe::1", family: 6 };
 const LOOPBACK = { address: "127.0.0.1", family: 4 };
 
 let numAsked = 0;
-const server = createServer((_, response) => {
+const server = createServer(({ url: path }, response) => {
   numAsked += 1;
-  response.end("secret");
+  if (path === "/large") sendMuch(response);
+  else response.end("secret");
 });
+
+/** Without a length: more than an image may have. */
+function sendMuch(response: ServerResponse): void {
+  response.on("error", () => response.destroy());
+  for (let i = 0; i < 40; i++) response.write(Buffer.alloc(2 ** 20));
+  response.end();
+}
 let url = "";
 let answers: (readonly LookupAddress[])[] = [];
 let numLookups = 0;
@@ -71,4 +79,17 @@ test("fetchImage() goes where the same name leads when any address is allowed", 
   const bytes = await fetchImage(url, any, new AbortController().signal);
   assert.equal(Buffer.from(bytes).toString(), "secret");
   assert.equal(numAsked, 1);
+});
+
+test("fetchImage() stops reading what has no length and is too large", async () => {
+  const any = { ...RULES, reach: "any" } as const;
+  answers = [[LOOPBACK]];
+  await assert.rejects(fetchImage(`${url}large`, any, new AbortController().signal), /has more than \d+ bytes/);
+});
+
+test("fetchImage() refuses protocols other than http and https", async () => {
+  const any = { ...RULES, reach: "any" } as const;
+  for (const address of ["file:///etc/passwd", "ftp://host/x", "data:image/png;base64,AA==", "gopher://x"]) {
+    await assert.rejects(fetchImage(address, any, new AbortController().signal), /is not of http or https/, address);
+  }
 });

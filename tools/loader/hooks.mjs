@@ -28,7 +28,20 @@ export function resolve(specifier, context, nextResolve) {
 export function load(url, context, nextLoad) {
   if (!url.startsWith("file:") || !TYPESCRIPT.test(url)) return nextLoad(url, context);
   const path = fileURLToPath(url);
-  return { format: "module", source: javaScriptOf(readFileSync(path, "utf8"), path), shortCircuit: true };
+  return {
+    format: "module",
+    source: javaScriptOf(mutated(readFileSync(path, "utf8"), path), path),
+    shortCircuit: true,
+  };
+}
+
+/** `tests/mutants` runs tests with one protection taken out: `file`, `from` and `to` as JSON. */
+const MUTANT = JSON.parse(process.env.NEREID_TEST_MUTANT ?? "{}");
+
+function mutated(source, path) {
+  if (path !== MUTANT.file) return source;
+  if (source.split(MUTANT.from).length !== 2) throw new Error(`${path}: expected once, to take it out: ${MUTANT.from}`);
+  return source.replace(MUTANT.from, () => MUTANT.to);
 }
 
 /** From the cache, whose files are named by what they were made from. */

@@ -3,10 +3,11 @@ import { test } from "node:test";
 import { fakeConfig, fakeInput, fakeOutput } from "../../../tests/fakes/model-config.ts";
 import { fakeRequest, int32 } from "../../../tests/fakes/requests.ts";
 import { packBytesElements } from "./bytes-tensor.ts";
+import { MAX_CORRELATION_ID_BYTES } from "./limits.ts";
 import type { ModelConfig } from "./model-config.ts";
 import { signatureOf } from "./model-signature.ts";
 import type { Tensor } from "./tensor.ts";
-import { validateRequest } from "./validate-request.ts";
+import { expectCorrelationId, validateRequest } from "./validate-request.ts";
 
 const TWO = fakeConfig({
   name: "m",
@@ -185,4 +186,11 @@ test("`validateRequest()` takes a batch of zero with the data of one row as that
       [1, 2],
     ],
   );
+});
+
+test("expectCorrelationId() counts bytes of UTF-8 up to the limit", () => {
+  expectCorrelationId("x".repeat(MAX_CORRELATION_ID_BYTES));
+  for (const id of ["x".repeat(MAX_CORRELATION_ID_BYTES + 1), "ä".repeat(MAX_CORRELATION_ID_BYTES)]) {
+    assert.throws(() => expectCorrelationId(id), /cannot be longer than 128 characters/);
+  }
 });

@@ -255,3 +255,15 @@ test("--one-port ends gRPC calls and HTTP requests in order when the server stop
   await closed;
   client.close();
 });
+
+test("only the ports that are asked for are opened", async () => {
+  for (const [flags, wanted] of [
+    [["--allow-metrics=false"], ["grpc", "http"]],
+    [["--allow-metrics=false", "--allow-grpc=false"], ["http"]],
+    [["--allow-http=false"], ["grpc", "metrics"]],
+  ] as const) {
+    const bed = await open(...flags);
+    assert.deepEqual([...bed.running.endpoints.keys()].sort(), wanted);
+    await bed.close();
+  }
+});

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { createRequire } from "node:module";
 import { test } from "node:test";
 import { schema } from "../gen/schema.ts";
+import { MAX_GROUP_DEPTH } from "../limits.ts";
 import { GatherWriter } from "./gather-writer.ts";
 import type { InferParameter } from "./infer-parameter.ts";
 import { decodeInferRequest, writeInferRequest } from "./infer-request.ts";
@@ -151,6 +152,13 @@ test("decodeInferRequest() skips fields that it does not know, groups among them
   ];
   const bytes = Uint8Array.from([...unknown, 10, 1, 109, ...unknown, 8, 5]);
   assert.equal(decodeInferRequest(bytes, names).modelName, "m");
+});
+
+test("decodeInferRequest() skips groups within groups up to the limit", () => {
+  const nested = (depth: number): Uint8Array =>
+    Uint8Array.from([...Array(depth).fill([0xa3, 6]), ...Array(depth).fill([0xa4, 6]), [10, 1, 109]].flat());
+  assert.equal(decodeInferRequest(nested(MAX_GROUP_DEPTH), names).modelName, "m");
+  assert.throws(() => decodeInferRequest(nested(MAX_GROUP_DEPTH + 1), names), /nested groups/);
 });
 
 const broken: [what: string, bytes: number[]][] = [

@@ -91,3 +91,9 @@ test("cacheKey() leaves parameters out for models that cannot see them", () => {
   const tuned = fakeRequest(base().inputs, { parameters: new Map([["p", 1]]) });
   assert.equal(cacheKey(tuned, options), cacheKey(base(), options));
 });
+
+test("cacheKey() tells lists of names apart that read the same when joined", () => {
+  const keyOf = (outputs: readonly string[]): string =>
+    cacheKey(fakeRequest([], { outputs }), { version: "1", generation: "0", parametersMatter: true });
+  assert.notEqual(keyOf(["a", "b"]), keyOf(["ab"]));
+});
