@@ -252,6 +252,16 @@ export const GRPC_ROWS: readonly LimitRow[] = [
   },
   { name: "MAX_RESETS_PER_SECOND", value: 200, run: resetLater, status: CALM, says: /^$/ },
   {
+    name: "MAX_SMALL_WINDOWS",
+    value: 1000,
+    run: (count) => {
+      const guard = new FloodGuard();
+      repeat(count, () => guard.window(1));
+    },
+    status: CALM,
+    says: /^$/,
+  },
+  {
     name: "MAX_EMPTY_FRAMES",
     value: 1000,
     run: (count) => {

@@ -19,6 +19,7 @@ import { tensorText } from "../../server/src/observe/trace/trace-tensor-text.ts"
 import { classify } from "../../server/src/protocol/classification.ts";
 import { readRequestParameters } from "../../server/src/protocol/grpc/infer/infer-parameters.ts";
 import { SharedMemoryRegions } from "../../server/src/protocol/shared-memory.ts";
+import { writeOverrideFolder } from "../../server/src/repository/source/override-folder.ts";
 import { checkSequenceRequest } from "../../server/src/scheduler/sequence/rules.ts";
 import { fakeRequest, int32 } from "../fakes/requests.ts";
 import { bytesTensor, fakeSource } from "../fakes/run-instance.ts";
@@ -198,6 +199,16 @@ export const REQUEST_ROWS: readonly LimitRow[] = [
     },
     status: "unsupported",
     says: "limit",
+  },
+  {
+    name: "MAX_OVERRIDE_DEPTH",
+    value: 32,
+    run: (count) => {
+      const path = `${"a/".repeat(count - 1)}x`;
+      writeOverrideFolder("m", new Map([[path, new Uint8Array(1)]]))[Symbol.dispose]();
+    },
+    status: INVALID,
+    says: "both",
   },
   { name: "MAX_SHARED_MEMORY_REGIONS", value: 4096, run: registerRegions, status: INVALID, says: "limit" },
   { name: "MAX_SHARED_MEMORY_REGION_BYTES", value: 4_294_967_296, run: registerRegion, status: INVALID, says: "both" },

@@ -41,6 +41,8 @@ export const MAX_SHARED_MEMORY_REGIONS = 4096;
 /** Bytes of one region (`byte_size`): the length of a typed array on every Node that is supported. */
 export const MAX_SHARED_MEMORY_REGION_BYTES: number = 2 ** 32;
 
+/** Parts of the path of a file that a load request brings: a model has a handful, and folders are walked without a pause. */
+export const MAX_OVERRIDE_DEPTH = 32;
 /** Characters of a model version: more are out of range in every case, and costly to convert. */
 export const MAX_VERSION_DIGITS = 64;
 

@@ -25,6 +25,7 @@ import { logTables } from "./log-tables.ts";
 import { createManager } from "./manager.ts";
 import { type OpenAccess, openAccess } from "./open-access.ts";
 import { openCaches, type ResponseCaches } from "./open-caches.ts";
+import { openLoadsWarning } from "./open-loads.ts";
 import { registerMetrics } from "./register-metrics.ts";
 import { openPlaces } from "./repository-locations.ts";
 import { stopServer } from "./stop-server.ts";
@@ -134,7 +135,10 @@ async function buildParts(options: ServerOptions, log: ServerLog): Promise<Parts
     // One of several processes cannot change the models of all.
     isExplicit: options.repository.controlMode === "explicit" && options.workerCount <= 1,
     strictReadiness: options.repository.strictReadiness,
+    refusesOverrides: options.repository.loadOverrides === "names-only",
   });
+  const openLoads = openLoadsWarning(options);
+  if (openLoads !== undefined) log.warn("server", openLoads);
   if (places === undefined) server.state = "failed";
   const poller = new RepositoryPoller(manager, log);
   const ofConsole = { options, registry, metrics, server, places: places ?? [] };

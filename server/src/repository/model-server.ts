@@ -46,6 +46,8 @@ export interface RepositoryServerOptions {
   /** Clients may load and unload: `--model-control-mode=explicit`. */
   readonly isExplicit: boolean;
   readonly strictReadiness: boolean;
+  /** Load requests bring names alone: `--model-load-overrides=names-only`. */
+  readonly refusesOverrides?: boolean;
 }
 
 export class RepositoryServer implements ModelServer {
@@ -137,6 +139,7 @@ export class RepositoryServer implements ModelServer {
   async load(name: string, options: LoadOptions): Promise<void> {
     this.#expectSetUp();
     this.#expectExplicit();
+    if (this.#options.refusesOverrides === true) expectNameOnly(options);
     await this.#options.manager.load(name, options);
   }
 
@@ -193,4 +196,12 @@ export class RepositoryServer implements ModelServer {
     if (this.isExplicit) return;
     throw new ServerError("unavailable", "explicit model load / unload is not allowed if polling is enabled");
   }
+}
+
+function expectNameOnly({ config, files }: LoadOptions): void {
+  if (config === undefined && (files === undefined || files.size === 0)) return;
+  throw new ServerError(
+    "unsupported",
+    "this server loads models by name only: a load request may bring no configuration and no files (--model-load-overrides)",
+  );
 }

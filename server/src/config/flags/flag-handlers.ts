@@ -79,6 +79,12 @@ const REPOSITORY_HANDLERS: Readonly<Record<string, FlagHandler>> = {
     }
     draft.repository.controlMode = mode;
   },
+  "model-load-overrides": (draft, value) => {
+    if (value !== "allow" && value !== "names-only") {
+      throw new FlagError("invalid argument for --model-load-overrides, expected allow or names-only");
+    }
+    draft.repository.loadOverrides = value;
+  },
   "repository-poll-secs": (draft, value) => {
     draft.repository.pollSecs = parseInt32(value);
   },

@@ -85,6 +85,7 @@ const GROUPS: readonly (readonly [title: string, rows: readonly Row[]])[] = [
         TEXT,
         'Who decides which models are loaded: "none" (all of them, once, at start), "poll" (the repository is watched) or "explicit" (--load-model and the repository API). Default is "none".',
       ],
+      ["model-load-overrides", "<allow|names-only>", "Whether loads bring files, or names. Default is allow."],
       ["repository-poll-secs", INTEGER, "Seconds between two looks at the repository in mode poll. Default is 15."],
       [
         "load-model",

@@ -61,6 +61,7 @@ export function createDraft(env: Environment): OptionsDraft {
       autoComplete: true,
       strictReadiness: true,
       controlMode: "none",
+      loadOverrides: "allow",
       pollSecs: 15,
       startupModels: [],
       configName: "",

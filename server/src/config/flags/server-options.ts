@@ -29,6 +29,8 @@ export interface RepositoryOptions {
   readonly autoComplete: boolean;
   readonly strictReadiness: boolean;
   readonly controlMode: "none" | "poll" | "explicit";
+  /** Whether load requests may bring a configuration and files, or names alone. */
+  readonly loadOverrides: "allow" | "names-only";
   /** 0 unless the mode is poll. */
   readonly pollSecs: number;
   /** Sorted, without repetition; "*" stands for all. */

@@ -9,8 +9,10 @@ import {
   MAX_RESET_BURST,
   MAX_RESETS_PER_SECOND,
   MAX_SMALL_WINDOWS,
-  MIN_WINDOW_STEP_BYTES,
 } from "./limits.ts";
+
+/** Clients wait until a good part of a window is used. */
+const MIN_WINDOW_STEP_BYTES = 256;
 
 export class FloodGuard {
   #resets = 0;

@@ -22,10 +22,8 @@ export const MAX_RESET_BURST = 2000;
 export const MAX_RESETS_PER_SECOND = 200;
 /** Frames in a row that carry nothing. */
 export const MAX_EMPTY_FRAMES = 1000;
-/** Windows in a row that were used up and grow by less than `MIN_WINDOW_STEP_BYTES`: each costs a frame of data of that size. */
+/** Windows in a row that were used up and grow by less than 256 bytes: each costs a frame of data. */
 export const MAX_SMALL_WINDOWS = 1000;
-/** Bytes by which clients widen windows: they wait until a good part is used. */
-export const MIN_WINDOW_STEP_BYTES = 256;
 /** Settings and pings of a second: each is answered. */
 export const MAX_CONTROL_PER_SECOND = 10_000;
 /** Bytes of answers that a client has not read when it asks for another: an ack, a stream or its reset. Data waits earlier. */

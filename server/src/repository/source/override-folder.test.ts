@@ -13,6 +13,13 @@ test("writeOverrideFolder() writes files and removes them again", () => {
   assert.equal(existsSync(folder.root), false);
 });
 
+test("writeOverrideFolder() refuses files thousands of folders deep", () => {
+  for (const depth of [33, 2000]) {
+    assert.throws(() => writeOverrideFolder("m", file(`${"a/".repeat(depth - 1)}x`)), /expected at most 32/);
+  }
+  writeOverrideFolder("m", file(`${"a/".repeat(31)}x`))[Symbol.dispose]();
+});
+
 test("writeOverrideFolder() refuses paths that leave the folder", () => {
   for (const path of ["../x", "1/../../x", "/etc/x", "a\\..\\x", "", "a\0b"]) {
     assert.throws(() => writeOverrideFolder("m", file(path)), /no relative path inside/, path);

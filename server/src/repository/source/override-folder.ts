@@ -5,7 +5,8 @@
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
-import { ServerError } from "../../core/server-error.ts";
+import { MAX_OVERRIDE_DEPTH } from "../../core/limits.ts";
+import { invalidArgument, ServerError } from "../../core/server-error.ts";
 import { expectRelative } from "./path-containment.ts";
 
 /** Writes `files` (paths inside the model's folder) to `<temporary>/<model>`. @throws ServerError for a path that leaves it */
@@ -13,9 +14,15 @@ export function writeOverrideFolder(
   model: string,
   files: ReadonlyMap<string, Uint8Array>,
 ): { root: string } & Disposable {
-  for (const path of files.keys()) expectRelative(path);
+  for (const path of files.keys()) expectPath(path);
   const root = mkdtempSync(join(tmpdir(), "nereid-model-"));
-  const remove = (): void => rmSync(root, { recursive: true, force: true });
+  const remove = (): void => {
+    try {
+      rmSync(root, { recursive: true, force: true });
+    } catch {
+      // A folder that stays is in the place for temporary files; the server goes on.
+    }
+  };
   try {
     for (const [path, bytes] of files) {
       const file = join(root, model, path);
@@ -28,4 +35,13 @@ export function writeOverrideFolder(
     throw new ServerError("invalid_argument", text, { cause: error });
   }
   return { root, [Symbol.dispose]: remove };
+}
+
+function expectPath(path: string): void {
+  expectRelative(path);
+  const depth = path.split("/").length;
+  if (depth <= MAX_OVERRIDE_DEPTH) return;
+  throw invalidArgument(
+    `a file of the load request lies ${depth} folders deep, expected at most ${MAX_OVERRIDE_DEPTH}`,
+  );
 }
