@@ -49,6 +49,14 @@ export const HTTP_MUTANTS: readonly Mutant[] = [
     tests: ["server/src/protocol/piece-list.test.ts"],
   },
   {
+    property: "P1",
+    name: "refused connections stay half open",
+    file: "server/src/protocol/http/transport/refuse-connection.ts",
+    from: "setTimeout(() => socket.destroy(), LINGER_MS).unref();",
+    to: "",
+    tests: ["server/src/protocol/http/transport/refuse-connection.test.ts"],
+  },
+  {
     property: "P2",
     name: "data inflates without a limit",
     file: "server/src/protocol/inflate.ts",
