@@ -37,7 +37,18 @@ const ROPE = { type: "bf16", qkv: 0n, positions: 0n, slots: 0n, q: 0n, keys: 0n,
 const ROPE_SHAPE = { numTokens: 1, numHeads: 8, numKvHeads: 2, headDim: 128 } as const;
 const NORM = { residual: 0n, weight: 0n, out: 0n, epsilon: 1e-5, numRows: 1, kind: "rms" } as const;
 const SAMPLE = { type: "f32", logits: 0n, params: 0n, tokens: 0n, logProbs: 0n, numRows: 1 } as const;
-const ROUTE = { type: "f32", logits: 0n, ids: 0n, weights: 0n, numTokens: 1, isRenormalized: true } as const;
+const LISTS = { counts: 0n, order: 0n };
+const ROUTED = { logits: 0n, ids: 0n, weights: 0n, lists: LISTS } as const;
+const ROUTE = { type: "f32", ...ROUTED, numTokens: 1, isRenormalized: true } as const;
+const EXPERT_ROWS = {
+  lists: LISTS,
+  choicesPerRow: 2,
+  x: 0n,
+  weight: 0n,
+  out: 0n,
+  numChoices: 2,
+  numTokens: 1,
+} as const;
 const REDUCE = {
   type: "bf16",
   in: 0n,
@@ -103,6 +114,17 @@ const REFUSED: readonly (readonly [what: string, launch: Launch, message: RegExp
     /routeExperts: expected 1 to 4 chosen experts, got 5/,
   ],
   [
+    "more experts than a lane can mark",
+    (stream) => launchRouteExperts(stream, { ...ROUTE, numExperts: 1025, numChosen: 5 }),
+    /routeExperts: expected at most 1024 experts, got 1025/,
+  ],
+  [
+    "experts with rows of 24 codes",
+    (stream) =>
+      launchExpertLinear(stream, { ...EXPERT_ROWS, weightType: "e4m3", numExperts: 4, inputs: 24, outputs: 64 }),
+    /expertLinear: expected rows of a multiple of 16 elements of e4m3, got 24/,
+  ],
+  [
     "a message larger than its staging memory",
     (stream) => launchAllReduce(stream, { ...REDUCE, rank: 0, count: 72 }),
     /allReduce: expected at most 64 elements, got 72/,
@@ -123,12 +145,13 @@ for (const [what, launch, message] of REFUSED) {
 }
 
 test("launchExpertLinear() has tiles for every way in which choices can fall", () => {
-  const base = { type: "bf16", ids: 0n, starts: 0n, order: 0n, choicesPerRow: 2, x: 0n, weight: 0n, out: 0n } as const;
+  const base = { weightType: "bf16", lists: LISTS, choicesPerRow: 2, x: 0n, weight: 0n, out: 0n } as const;
+  const sizes = { inputs: 64, outputs: 128, isDeterministic: true } as const;
   const tilesOf = (numChoices: number, numExperts: number) => {
     const stream = new FakeKernelStream();
-    launchExpertLinear(stream, { ...base, numChoices, numExperts, inputs: 64, outputs: 128 });
+    launchExpertLinear(stream, { ...base, ...sizes, numChoices, numExperts, numTokens: numChoices / 2 });
     const [launch] = stream.launches;
-    return { size: launch?.spec.defines.TOKENS, tiles: launch?.grid[1] };
+    return { size: launch?.spec.defines.ROWS, tiles: launch?.grid[1] };
   };
   assert.deepEqual(tilesOf(2, 8), { size: 8, tiles: 2 });
   // One expert may have 57 of 64, and the seven others one each.

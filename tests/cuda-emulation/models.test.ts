@@ -79,6 +79,21 @@ for (const model of ["granite-moe-shared", "opt"]) {
   });
 }
 
+for (const { matrixType, isDeterministic, bound } of [
+  { matrixType: "bf16", isDeterministic: false, bound: 6e-2 },
+  { matrixType: "e4m3", isDeterministic: false, bound: 0.3 },
+  { matrixType: "e4m3", isDeterministic: true, bound: 0.3 },
+] as const) {
+  const how = `${matrixType}${isDeterministic ? " deterministic" : ""}`;
+  test(`experts in ${how} give about the CPU's logits on an emulated GPU`, { skip }, async () => {
+    const modelDir = fileURLToPath(new URL("../parity/architectures/granite-moe-shared", import.meta.url));
+    const cpu = await createDecoderRunner({ modelDir, numBlocks: 24, blockSize: 16, numThreads: 1 });
+    const gpu = await openGpu(modelDir, { type: "bf16", matrixType, isDeterministic });
+    const off = largestDifference(await logitsOf(gpu), await logitsOf(cpu));
+    assert.ok(off > 1e-5 && off < bound, `${how}: ${off}`);
+  });
+}
+
 test("a model that needs what no kernel computes is refused when it is loaded", { skip }, async () => {
   const modelDir = fileURLToPath(new URL("../parity/architectures/gpt-oss", import.meta.url));
   await assert.rejects(openGpu(modelDir), /the GPU engine lacks: attention sinks; .*KIND_CPU/);

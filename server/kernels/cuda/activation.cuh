@@ -1,4 +1,5 @@
-// Activations of the MLP in f32. ACTIVATION: 0 SiLU, 1 GELU by tanh, 2 GELU by erf, 3 ReLU, 4 its square. Source: GELU
+// Activations of the MLP in f32. ACTIVATION: 0 SiLU, 1 GELU by tanh, 2 GELU by erf, 3 ReLU, 4 its square, 5 clamped SwiGLU
+// (gated_activation alone). Source: GELU
 // (Hendrycks and Gimpel 2016), SiLU as in SwiGLU (Shazeer 2020), squared ReLU of Primer (So et al. 2021).
 #pragma once
 #include "elem.cuh"
@@ -6,6 +7,10 @@
 // Kernels in which it is an option compile without it.
 #ifndef ACTIVATION
 #define ACTIVATION 0
+#endif
+#ifndef SWIGLU_LIMIT
+#define SWIGLU_LIMIT 7.f
+#define SWIGLU_ALPHA 1.702f
 #endif
 
 __device__ __forceinline__ float silu(float x) { return x / (1.f + __expf(-x)); }
@@ -23,4 +28,13 @@ __device__ __forceinline__ float activate(float x) {
   if constexpr (activation == 3) return fmaxf(x, 0.f);
   if constexpr (activation == 4) return fmaxf(x, 0.f) * fmaxf(x, 0.f);
   return gelu_erf(x);
+}
+
+// act(gate) * up. The clamped SwiGLU of gpt-oss: gate sigmoid(alpha gate) (up + 1), the gate at most SWIGLU_LIMIT and the
+// other within it (gpt-oss model card, OpenAI 2025).
+template <int activation>
+__device__ __forceinline__ float gated_activation(float gate, float up) {
+  if constexpr (activation != 5) return activate<activation>(gate) * up;
+  const float held = fminf(gate, SWIGLU_LIMIT), within = fminf(fmaxf(up, -SWIGLU_LIMIT), SWIGLU_LIMIT);
+  return held / (1.f + __expf(-SWIGLU_ALPHA * held)) * (within + 1.f);
 }

@@ -1,6 +1,6 @@
 // Quantizing epilogue of a kernel that writes rows: a number is its code times its scale. QUANTIZE_E4M3 or QUANTIZE_I8
 // chooses the codes; without them rows are elem_t. The kernel finds one scale per row (per token); with STATIC_SCALE
-// one scale is given (per tensor).
+// one scale is given (per tensor). INTERLEAVED: the order of codes that grouped GEMMs of experts take.
 // Source: FP8 E4M3 (Micikevicius et al. 2022), per-token scales of SmoothQuant (Xiao et al. 2022); PTX ISA, cvt.
 #pragma once
 #include "elem.cuh"
@@ -24,7 +24,16 @@ __device__ __forceinline__ void store_codes(u8* at, const float (&values)[4]) {
   *reinterpret_cast<u32*>(at) = pack_codes(values[0], values[1], values[2], values[3]);
 }
 
+// Half of sixteen codes that are interleaved 0 1 8 9, 2 3 10 11, and so on: an A fragment's words (skinny-tile.cuh).
+__device__ __forceinline__ void store_interleaved(u8* at, const float (&values)[8]) {
+  const u64 place = reinterpret_cast<u64>(at);
+  u16* pairs = reinterpret_cast<u16*>(place & ~15ull) + (place >> 3 & 1);
+#pragma unroll
+  for (int i = 0; i < 4; i++) pairs[2 * i] = pack_e4m3(values[2 * i], values[2 * i + 1]);
+}
+
 __device__ __forceinline__ void store_codes(u8* at, const float (&values)[8]) {
+  if constexpr (IS_SET(INTERLEAVED)) return store_interleaved(at, values);
   *reinterpret_cast<uint2*>(at) = make_uint2(pack_codes(values[0], values[1], values[2], values[3]),
                                              pack_codes(values[4], values[5], values[6], values[7]));
 }

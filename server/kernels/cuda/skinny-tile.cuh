@@ -14,6 +14,11 @@ __device__ __forceinline__ u32 word_of(const uint4 (&run)[2], int i) {
   return (i & 3) == 0 ? four.x : (i & 3) == 1 ? four.y : (i & 3) == 2 ? four.z : four.w;
 }
 
+__device__ __forceinline__ u32 word_at(const uint4* runs, int i) {
+  const uint4& four = runs[i >> 2];
+  return (i & 3) == 0 ? four.x : (i & 3) == 1 ? four.y : (i & 3) == 2 ? four.z : four.w;
+}
+
 // Inputs that a thread takes of a chunk of four lanes, in two pieces of 16 bytes of weights.
 template <int inputs>
 struct WeightRun {
@@ -36,6 +41,9 @@ struct Bf16Weights : WeightRun<16> {
     a[2] = word_of(low, 2 * step + 1);
     a[3] = word_of(high, 2 * step + 1);
   }
+  // Words of x that go with the fragment: its registers 0 and 1, and 2 and 3.
+  __device__ __forceinline__ static u32 x_low(const uint4* runs, int step) { return word_at(runs, 2 * step); }
+  __device__ __forceinline__ static u32 x_high(const uint4* runs, int step) { return word_at(runs, 2 * step + 1); }
 };
 
 // FP8 codes as bf16 that is 2^120 too small: sign, exponent and fraction only move to their places.
@@ -52,6 +60,17 @@ struct E4m3AsBf16 : WeightRun<32> {
     a[1] = spread(highCodes, 0x1404);
     a[2] = spread(lowCodes, 0x3424);
     a[3] = spread(highCodes, 0x3424);
+  }
+};
+
+// The same codes, sixteen inputs in the order 0 1 8 9, 2 3 10 11, 4 5 12 13, 6 7 14 15 (quantize.cu, INTERLEAVED): a word
+// is what a lane holds of an A fragment, so that WGMMA takes them too.
+struct InterleavedE4m3 : E4m3AsBf16 {
+  __device__ __forceinline__ static u32 x_low(const uint4* runs, int step) {
+    return word_at(runs, 8 * (step >> 2) + (step & 3));
+  }
+  __device__ __forceinline__ static u32 x_high(const uint4* runs, int step) {
+    return word_at(runs, 8 * (step >> 2) + (step & 3) + 4);
   }
 };
 

@@ -27,6 +27,14 @@ __device__ __forceinline__ void mbarrier_expect_tx(u32 barrier, u32 numBytes) {
   asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(numBytes) : "memory");
 }
 
+// Arrives once all cp.async of the thread have arrived; counts as one of the expected arrivals.
+__device__ __forceinline__ void cp_async_mbarrier_arrive(u32 barrier) {
+  asm volatile("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];" ::"r"(barrier) : "memory");
+}
+
+// Between writes to shared memory by threads, cp.async among them, and reads by WGMMA.
+__device__ __forceinline__ void fence_proxy_async() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
+
 // Waits until the phase of that parity is over.
 __device__ __forceinline__ void mbarrier_wait_parity(u32 barrier, u32 parity) {
   u32 isOver;

@@ -86,6 +86,7 @@ WGMMA_SHARED_SHARED(128, 64, 64, 65, 66)
 WGMMA_REGISTER_SHARED(16, 8, 8, 9, 10, 11, 12, 13)
 WGMMA_REGISTER_SHARED(32, 16, 16, 17, 18, 19, 20, 21)
 WGMMA_REGISTER_SHARED(64, 32, 32, 33, 34, 35, 36, 37)
+WGMMA_REGISTER_SHARED(128, 64, 64, 65, 66, 67, 68, 69)
 
 // d += a . b with a in registers, and b transposed: 16 rows of 128 numbers in shared memory.
 #define WGMMA_TRANSPOSED(types)                                                                                  \

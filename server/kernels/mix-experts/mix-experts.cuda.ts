@@ -16,6 +16,9 @@ export interface MixExpertsCudaArgs {
   readonly x: DevicePointer; // [numTokens, numChosen, width]
   readonly weights: DevicePointer; // f32 [numTokens, numChosen]
   readonly out: DevicePointer; // [numTokens, width]
+  /** Emptied: i32 [numExperts]. */
+  readonly counts: DevicePointer;
+  readonly numExperts: number;
   readonly numTokens: number;
   readonly numChosen: number;
   readonly width: number;
@@ -34,6 +37,6 @@ export function launchMixExperts(stream: KernelStream, args: MixExpertsCudaArgs)
     usesProgrammaticLaunch: true,
   });
   const grid = [ceilDiv(width / ELEM_VEC[type], THREADS), numTokens, 1] as const;
-  const pointers = [ptr(args.x), ptr(args.weights), ptr(args.out)];
-  stream.launch(kernel, grid, [THREADS, 1, 1], 0, [...pointers, i32(numChosen), i32(width)]);
+  const pointers = [ptr(args.x), ptr(args.weights), ptr(args.out), ptr(args.counts)];
+  stream.launch(kernel, grid, [THREADS, 1, 1], 0, [...pointers, i32(numChosen), i32(width), i32(args.numExperts)]);
 }

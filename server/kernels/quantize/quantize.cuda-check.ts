@@ -1,5 +1,6 @@
 /** Codes and scales of rows on a GPU, decoded again; and the scaling of sums. Source: quantize.cu. */
-import { type CudaCheck, type CudaCheckContext, relativeError } from "../testing/cuda-check.ts";
+import { interleavedCodes } from "../expert-linear/expert-linear.ref.ts";
+import { type CudaCheck, type CudaCheckContext, relativeError, shareOfDifferences } from "../testing/cuda-check.ts";
 import { allocateFloats, downloadFloats, seededInts, uploadFloats, uploadRandom } from "../testing/cuda-check-data.ts";
 import { launchQuantizeRows, launchScaleSums } from "./quantize.cuda.ts";
 
@@ -13,6 +14,7 @@ export const cudaChecks: readonly CudaCheck[] = [
     maxError: 4e-2,
     run: (context: CudaCheckContext) => runE4m3(context, per),
   })),
+  { name: "quantize e4m3 interleaved", maxError: 0, run: runInterleaved },
   { name: "scale sums bf16", maxError: 4e-3, run: (context) => runScale(context, "elem") },
   { name: "scale sums i32", maxError: 4e-3, run: (context) => runScale(context, "i32") },
 ];
@@ -30,6 +32,20 @@ async function runE4m3(context: CudaCheckContext, per: "row" | "tensor"): Promis
     codes.map((code, i) => code * (found[Math.floor(i / WIDTH)] ?? Number.NaN)),
     x.values,
   );
+}
+
+/** The same codes in another order. */
+async function runInterleaved(context: CudaCheckContext): Promise<number> {
+  const x = uploadRandom(context, "bf16", COUNT, 1, 5);
+  const [codes, interleaved] = [new Uint8Array(COUNT), new Uint8Array(COUNT)];
+  for (const into of [codes, interleaved]) {
+    const out = context.allocate(COUNT);
+    const quantized = { codes: "e4m3", scales: context.allocate(ROWS * 4), per: "row" } as const;
+    const rows = { x: x.pointer, out, quantized, numRows: ROWS, width: WIDTH, isInterleaved: into === interleaved };
+    launchQuantizeRows(context.stream, { type: "bf16", ...rows });
+    await context.download(out, into);
+  }
+  return shareOfDifferences(interleaved, interleavedCodes(codes));
 }
 
 async function runScale(context: CudaCheckContext, sumType: "elem" | "i32"): Promise<number> {

@@ -21,6 +21,8 @@ export interface QuantizeRowsCudaArgs {
   readonly x: DevicePointer; // [numRows, width]
   readonly out: DevicePointer; // [numRows, width] of codes
   readonly quantized: QuantizedOutput;
+  /** The order of FP8 codes that GEMMs of experts take: rows of a multiple of 16. */
+  readonly isInterleaved?: boolean;
   readonly numRows: number;
   readonly width: number;
 }
@@ -43,10 +45,17 @@ export function launchQuantizeRows(stream: KernelStream, args: QuantizeRowsCudaA
   const { type, quantized, numRows, width } = args;
   expectCount("quantizeRows", "row", numRows);
   const { threads, vectors } = rowShape("quantizeRows", width, type);
+  if (args.isInterleaved === true && (type !== "bf16" || width % 16 !== 0 || quantized.codes !== "e4m3"))
+    throw new Error(`quantizeRows: expected bf16 rows of a multiple of 16 to interleave, got ${type} of ${width}`);
   const kernel = stream.kernel({
     source: "quantize/quantize.cu",
     name: "quantize_rows",
-    defines: { ...elemDefines(type), ...quantizeDefines(quantized), VECTORS: vectors },
+    defines: {
+      ...elemDefines(type),
+      ...quantizeDefines(quantized),
+      VECTORS: vectors,
+      ...(args.isInterleaved === true ? { INTERLEAVED: 1 } : {}),
+    },
     usesProgrammaticLaunch: true,
   });
   const pointers = [ptr(args.x), ptr(args.out), ptr(quantized.scales)];

@@ -1,17 +1,22 @@
 // Top-k routing of a mixture of experts: softmax over logits [numTokens, EXPERTS], then the numChosen largest, ties to
-// the smaller id; ids and weights are [numTokens, numChosen]. One warp a token. Bound by latency.
-// Options: EXPERTS; ELEM_BF16 or ELEM_F32 is the type of the logits. Source: mixture of experts (Shazeer et al. 2017;
-// Fedus et al. 2021).
+// the smaller id; ids and weights are [numTokens, numChosen]. Each choice joins the list of its expert, in any order: a
+// token chooses an expert once, so that a list has room for numTokens. One warp a token. Bound by latency.
+// Options: EXPERTS; ELEM_BF16 or ELEM_F32 is the type of the logits; HAS_BIAS of the logits. Source: mixture of experts
+// (Shazeer et al. 2017; Fedus et al. 2021).
 #include "elem.cuh"
 
 #define WARPS 4
 #define PER_LANE CEIL_DIV(EXPERTS, WARP)
+static_assert(PER_LANE <= 32, "a lane marks its experts by bits");
 #define MINUS_INFINITY __uint_as_float(0xff800000u)
 
 extern "C" __global__ void __launch_bounds__(WARPS * WARP) route_experts(
     const elem_t* logits, // [numTokens, EXPERTS]
+    const elem_t* bias,   // [EXPERTS]
     int* ids,             // [numTokens, numChosen], most probable first
     float* weights,       // [numTokens, numChosen]
+    int* counts,          // [EXPERTS]: zeros before
+    int* order,           // [EXPERTS, numTokens]: the choices of each expert, numbered as in ids
     int numTokens, int numChosen, int isRenormalized) {
   const int lane = threadIdx.x & 31, token = blockIdx.x * WARPS + (threadIdx.x >> 5);
   PDL_TRIGGER();
@@ -22,6 +27,9 @@ extern "C" __global__ void __launch_bounds__(WARPS * WARP) route_experts(
   for (int n = 0; n < PER_LANE; n++) {
     const int expert = lane + n * WARP;
     values[n] = expert < EXPERTS ? elem_to_float(logits[(u64)token * EXPERTS + expert]) : MINUS_INFINITY;
+    if (IS_SET(HAS_BIAS) && expert < EXPERTS) values[n] += elem_to_float(bias[expert]);
+    // No number is chosen last, as if it were the smallest; its expert is still chosen at most once.
+    if (values[n] != values[n]) values[n] = MINUS_INFINITY;
     largest = fmaxf(largest, values[n]);
   }
   largest = warp_max(largest);
@@ -30,14 +38,15 @@ extern "C" __global__ void __launch_bounds__(WARPS * WARP) route_experts(
   for (int n = 0; n < PER_LANE; n++) total += lane + n * WARP < EXPERTS ? expf(values[n] - largest) : 0.f;
   total = warp_sum(total);
   float chosenTotal = 0.f, mine = 0.f;
+  int myExpert = 0;
+  u32 taken = 0;
   for (int i = 0; i < numChosen; i++) {
     float best = MINUS_INFINITY;
     int bestExpert = EXPERTS;
 #pragma unroll
     for (int n = 0; n < PER_LANE; n++) {
-      // The choice is a valid expert even for NaN logits.
       const int expert = lane + n * WARP;
-      if (expert < EXPERTS && (values[n] > best || bestExpert == EXPERTS)) {
+      if (expert < EXPERTS && (taken >> n & 1u) == 0 && (values[n] > best || bestExpert == EXPERTS)) {
         best = values[n];
         bestExpert = expert;
       }
@@ -53,13 +62,13 @@ extern "C" __global__ void __launch_bounds__(WARPS * WARP) route_experts(
     }
     const float weight = expf(best - largest);
     chosenTotal += weight;
-    if (lane == i) mine = weight;
-    if (lane == 0) ids[(u64)token * numChosen + i] = bestExpert;
-    // Below all that is left.
-#pragma unroll
-    for (int n = 0; n < PER_LANE; n++)
-      if (lane + n * WARP == bestExpert) values[n] = MINUS_INFINITY;
+    if (lane == i) mine = weight, myExpert = bestExpert;
+    if ((bestExpert & 31) == lane) taken |= 1u << (bestExpert >> 5);
   }
   const float divisor = isRenormalized ? chosenTotal : total;
-  if (lane < numChosen) weights[(u64)token * numChosen + lane] = mine / divisor;
+  if (lane >= numChosen) return;
+  const int choice = token * numChosen + lane;
+  ids[choice] = myExpert;
+  weights[choice] = mine / divisor;
+  order[(u64)myExpert * numTokens + atomicAdd(&counts[myExpert], 1)] = choice;
 }

@@ -1,6 +1,10 @@
 /** A mixture of experts on a GPU: routing, the chosen experts, their weighted sum, and the shared expert. */
 import { launchAdd, launchGateRows } from "../../../kernels/elementwise/elementwise.cuda.ts";
-import { launchExpertLinear, launchGroupByExpert } from "../../../kernels/expert-linear/expert-linear.cuda.ts";
+import {
+  type ExpertLinearCudaArgs,
+  launchExpertLinear,
+  launchPlainExpertLinear,
+} from "../../../kernels/expert-linear/expert-linear.cuda.ts";
 import { launchGatedMul } from "../../../kernels/gated-mul/gated-mul.cuda.ts";
 import { launchMixExperts } from "../../../kernels/mix-experts/mix-experts.cuda.ts";
 import { launchRouteExperts } from "../../../kernels/route-experts/route-experts.cuda.ts";
@@ -40,58 +44,99 @@ function enqueueRoute(
   pass: CudaPass,
   router: CudaTensor,
   { numExperts, numChosen, isRenormalized }: Experts,
-  { logits, ids, weights, starts, order }: ExpertsMemory,
+  { logits, ids, weights, counts, order }: ExpertsMemory,
   x: DevicePointer,
   numRows: number,
 ): void {
   const linear = { weight: router, bias: undefined };
   enqueueGemm(pass, { x: { address: x }, linear, rows: numRows, y: logits }, { outputType: "f32" });
   const choice = { numTokens: numRows, numExperts, numChosen, isRenormalized };
-  launchRouteExperts(pass.stream, { type: "f32", logits, ids, weights, ...choice });
-  launchGroupByExpert(pass.stream, { ids, numChoices: numRows * numChosen, numExperts, starts, order });
+  launchRouteExperts(pass.stream, { type: "f32", logits, ids, weights, lists: { counts, order }, ...choice });
 }
 
 function enqueueChosen(
+  pass: CudaPass,
+  weights: ExpertWeights<CudaTensor>,
+  experts: Experts,
+  memory: ExpertsMemory,
+  rows: Rows,
+): void {
+  const { stream, model } = pass;
+  const { numExperts, numChosen } = experts;
+  if (model.type === "f32") enqueuePlain(pass, weights, experts, memory, rows);
+  else enqueueGrouped(pass, weights, experts, memory, rows);
+  const { closed: x, weights: shares, counts } = memory;
+  const { numRows: numTokens, y: out } = rows;
+  const sum = { x, weights: shares, out, counts, numExperts, numTokens, numChosen, width: model.config.hiddenSize };
+  launchMixExperts(stream, { type: model.type, ...sum });
+}
+
+/** The gated activation is the epilogue of the first GEMM. */
+function enqueueGrouped(
   { stream, model }: CudaPass,
   weights: ExpertWeights<CudaTensor>,
   { numExperts, numChosen, intermediateSize }: Experts,
-  memory: ExpertsMemory,
-  { x, numRows, y }: Rows,
+  { counts, order, active, closed }: ExpertsMemory,
+  { x, numRows }: Rows,
 ): void {
-  const { type, config } = model;
-  const { ids, starts, order, opened, active, closed } = memory;
+  const { config, isDeterministic } = model;
   const { hiddenSize } = config;
   const numChoices = numRows * numChosen;
-  const choices = { type, ids, numChoices, numExperts, starts, order };
+  const choices = { lists: { counts, order }, numTokens: numRows, numChoices, numExperts, isDeterministic };
   launchExpertLinear(stream, {
     ...choices,
+    ...matricesOf(weights.in),
     choicesPerRow: numChosen,
     x,
-    weight: weights.in.address,
-    out: opened,
-    inputs: hiddenSize,
-    outputs: 2 * intermediateSize,
-  });
-  const activation = cudaActivation(config);
-  launchGatedMul(stream, {
-    type,
-    activation,
-    gateUp: opened,
     out: active,
-    numRows: numChoices,
-    width: intermediateSize,
+    gatedBy: cudaActivation(config),
+    inputs: hiddenSize,
+    outputs: intermediateSize,
   });
   launchExpertLinear(stream, {
     ...choices,
+    ...matricesOf(weights.out),
     choicesPerRow: 1,
     x: active,
-    weight: weights.out.address,
     out: closed,
+    followsGemm: true,
     inputs: intermediateSize,
     outputs: hiddenSize,
   });
-  const sum = { x: closed, weights: memory.weights, out: y, numTokens: numRows, numChosen, width: hiddenSize };
-  launchMixExperts(stream, { type, ...sum });
+}
+
+function matricesOf({
+  address,
+  type,
+  scales,
+}: CudaTensor): Pick<ExpertLinearCudaArgs, "weight" | "weightType" | "scales"> {
+  if (type !== "bf16" && type !== "e4m3") throw new Error(`experts of ${type}: no grouped GEMM takes them`);
+  return { weight: address, weightType: type, scales };
+}
+
+/** In f32, for exactness. */
+function enqueuePlain(
+  { stream, model }: CudaPass,
+  weights: ExpertWeights<CudaTensor>,
+  { numChosen, intermediateSize }: Experts,
+  { ids, opened, active, closed }: ExpertsMemory,
+  { x, numRows }: Rows,
+): void {
+  const { config, type } = model;
+  const { hiddenSize } = config;
+  const numChoices = numRows * numChosen;
+  const opening = { x, out: opened, weight: weights.in.address, inputs: hiddenSize, outputs: 2 * intermediateSize };
+  launchPlainExpertLinear(stream, { ids, numChoices, choicesPerRow: numChosen, ...opening });
+  const gate = { gateUp: opened, out: active, numRows: numChoices, width: intermediateSize };
+  launchGatedMul(stream, { type, activation: cudaActivation(config), ...gate });
+  const closing = {
+    x: active,
+    out: closed,
+    weight: weights.out.address,
+    inputs: intermediateSize,
+    outputs: hiddenSize,
+  };
+  launchPlainExpertLinear(stream, { ids, numChoices, choicesPerRow: 1, ...closing });
 }
 
 /** Adds the output of the shared expert, times the sigmoid of its gate if it has one, to y. */

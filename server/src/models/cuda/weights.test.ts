@@ -128,7 +128,7 @@ test("planCudaWeights() keeps matrices of layers in INT4 where the files do, and
   );
 });
 
-test("planCudaWeights() keeps what stands beside experts in the type of their rows, and their matrices as floats", () => {
+test("planCudaWeights() keeps what stands beside experts in the type of their rows, and gives each of their rows a scale", () => {
   const parsed = parseDecoderConfig({
     config: {
       ...CONFIG,
@@ -144,8 +144,19 @@ test("planCudaWeights() keeps what stands beside experts in the type of their ro
   const { placed } = planCudaWeights(parsed, files({}, parsed), "bf16", { layers: "e4m3" });
   const types = new Map(placed.map(({ sources, type }) => [sources[0]?.name.replace("model.layers.0.", ""), type]));
   assert.equal(types.get("self_attn.q_proj.weight"), "e4m3");
-  for (const name of ["gate", "shared_expert_gate", "shared_expert.down_proj", "experts.0.gate_proj"])
+  for (const name of ["gate", "shared_expert_gate", "shared_expert.down_proj"])
     assert.equal(types.get(`mlp.${name}.weight`), "bf16", name);
+  const experts = placed.filter(({ shape }) => shape.length === 3);
+  assert.deepEqual(
+    experts.map(({ type, isInterleaved }) => [type, isInterleaved]),
+    [
+      ["e4m3", true],
+      ["e4m3", true],
+    ],
+  );
+  const [opening, closing] = experts;
+  // A scale for each row of 4 experts: 128 gate and up rows each. The rows of the two matrices follow in this order.
+  assert.equal(closing?.scalesOffset, (opening?.scalesOffset ?? 0) + 4 * 4 * 128);
 });
 
 test("planCudaWeights() names a tensor that is missing, of another shape or of another type", () => {

@@ -34,6 +34,8 @@ export interface CudaMatrixTypes {
 
 interface Typed extends WeightPlan {
   readonly type: CudaMatrixType;
+  /** FP8 codes in the order that grouped GEMMs take. */
+  readonly isInterleaved?: boolean | undefined;
   /** Layout of an INT4 matrix. */
   readonly int4?: Int4Layout | undefined;
 }
@@ -73,7 +75,7 @@ export function planCudaWeights(
   const typed = plans.map((plan) =>
     plan === codedOutput ? codedPlan(plan, type) : typePlan(plan, parts, files, type, layerType),
   );
-  const scaleSizes = typed.map((plan) => (plan.type === "e4m3" ? cudaTensorBytes("f32", [plan.shape[0]]) : 0));
+  const scaleSizes = typed.map(({ type, shape }) => (type === "e4m3" ? cudaTensorBytes("f32", shape.slice(0, -1)) : 0));
   const sizes = typed.map((plan) => plan.int4?.numBytes ?? cudaTensorBytes(plan.type, plan.shape));
   const { offsets, numBytes } = layOut([...sizes, ...scaleSizes]);
   const placed = typed.map((plan, i) => ({
@@ -97,12 +99,13 @@ function codedPlan(plan: WeightPlan, type: DeviceFloat): Typed {
 
 function typePlan(
   plan: WeightPlan,
-  { biases, matrices, besideExperts }: LinearParts,
+  { biases, matrices, besideExperts, experts }: LinearParts,
   files: Pick<TensorSource, "integers">,
   type: DeviceFloat,
   layerType: CudaMatrixType | undefined,
 ): Typed {
   const ofKind = plan.kind === "exact" && !biases.has(plan) && !besideExperts.has(plan) ? "f32" : type;
+  if (experts.has(plan)) return typeExperts(plan, type, layerType);
   if (!matrices.has(plan)) return { ...plan, type: ofKind };
   const int4 =
     type === "bf16" && (layerType === undefined || layerType === "int4")
@@ -113,6 +116,13 @@ function typePlan(
   const isCoded = layerType === "e4m3" && canBeCoded;
   const float = layerType === "e4m3" || layerType === "int4" ? type : (layerType ?? type);
   return { ...plan, type: isCoded ? "e4m3" : float };
+}
+
+/** Rows of activations of any other type are multiplied in it. */
+function typeExperts(plan: WeightPlan, type: DeviceFloat, layerType: CudaMatrixType | undefined): Typed {
+  const [outputs = 0, inputs = 0] = plan.shape.slice(1);
+  const canBeCoded = type === "bf16" && outputs % CODE_STEP === 0 && inputs % CODE_STEP === 0;
+  return layerType === "e4m3" && canBeCoded ? { ...plan, type: "e4m3", isInterleaved: true } : { ...plan, type };
 }
 
 /** @throws Error naming a tensor that cannot be read */
@@ -151,6 +161,8 @@ interface LinearParts {
   readonly biases: ReadonlySet<WeightPlan>;
   /** Matrices of layers, without those of experts. */
   readonly matrices: ReadonlySet<WeightPlan>;
+  /** Stacked matrices of experts. */
+  readonly experts: ReadonlySet<WeightPlan>;
   /** The router and the shared expert: they read the rows that experts read, which are never FP8. */
   readonly besideExperts: ReadonlySet<WeightPlan>;
 }
@@ -159,14 +171,16 @@ function linearParts(tree: ModelWeights<WeightPlan>): LinearParts {
   const biases = new Set<WeightPlan>();
   const matrices = new Set<WeightPlan>();
   const besideExperts = new Set<WeightPlan>();
+  const experts = new Set<WeightPlan>();
   for (const layer of tree.layers) {
+    if ("router" in layer.mlp) experts.add(layer.mlp.in).add(layer.mlp.out);
     for (const plan of besideExpertsOf(layer)) besideExperts.add(plan);
     for (const { weight, bias } of linearsOf(layer)) {
       matrices.add(weight);
       if (bias !== undefined) biases.add(bias);
     }
   }
-  return { biases, matrices, besideExperts };
+  return { biases, matrices, besideExperts, experts };
 }
 
 function linearsOf({ qkv, oProj, mlp }: LayerWeights<WeightPlan>): readonly Linear<WeightPlan>[] {
@@ -243,7 +257,8 @@ interface Target {
   finish(element: number, count: number): void;
 }
 
-function targetOf({ device, rows, base }: Filling, { offset, scalesOffset, type, shape }: Placed): Target {
+function targetOf({ device, rows, base }: Filling, plan: Placed): Target {
+  const { offset, scalesOffset, type, shape, isInterleaved = false } = plan;
   const at = base + BigInt(offset);
   const elementBytes = CUDA_TYPE_BYTES[floatOf(type)];
   if (type !== "e4m3") {
@@ -261,6 +276,7 @@ function targetOf({ device, rows, base }: Filling, { offset, scalesOffset, type,
         x: rows.address,
         out: at + BigInt(element),
         quantized: { codes: "e4m3", per: "row", scales: scales + BigInt((4 * element) / columns) },
+        isInterleaved,
         numRows: count / columns,
         width: columns,
       }),
