@@ -39,7 +39,7 @@ const { values: flags, positionals } = parseArgs({
     /** Requests x input x output. */
     loads: { type: "string", default: "64x128x128" },
     weights: { type: "string", default: "bf16" },
-    /** Model of `steps`: llama-8b or qwen3-30b-a3b. */
+    /** Model of `steps`: llama-8b, qwen3-30b-a3b, gpt-oss-20b or gpt-oss-120b. */
     model: { type: "string", default: "llama-8b" },
     /** Type of keys and values: bf16 or e4m3. */
     kv: { type: "string", default: "bf16" },

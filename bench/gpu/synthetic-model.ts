@@ -59,9 +59,32 @@ const QWEN3_30B: Readonly<Record<string, unknown>> = {
   torch_dtype: "bfloat16",
 };
 
+/** Shapes of gpt-oss-20b and 120b. */
+const GPT_OSS: Readonly<Record<string, unknown>> = {
+  architectures: ["GptOssForCausalLM"],
+  model_type: "gpt_oss",
+  vocab_size: 201088,
+  hidden_size: 2880,
+  intermediate_size: 2880,
+  num_attention_heads: 64,
+  num_key_value_heads: 8,
+  head_dim: 64,
+  num_experts_per_tok: 4,
+  sliding_window: 128,
+  max_position_embeddings: 131072,
+  rms_norm_eps: 1e-5,
+  rope_theta: 150000,
+  rope_scaling: { rope_type: "yarn", factor: 32, original_max_position_embeddings: 4096, truncate: false },
+  tie_word_embeddings: false,
+  eos_token_id: 200002,
+  torch_dtype: "bfloat16",
+};
+
 const CONFIGS: Readonly<Record<string, Readonly<Record<string, unknown>>>> = {
   "llama-8b": LLAMA_8B,
   "qwen3-30b-a3b": QWEN3_30B,
+  "gpt-oss-20b": { ...GPT_OSS, num_hidden_layers: 24, num_local_experts: 32 },
+  "gpt-oss-120b": { ...GPT_OSS, num_hidden_layers: 36, num_local_experts: 128 },
 };
 
 /** @throws Error for a name that is not known */

@@ -22,6 +22,8 @@ interface Variant {
   readonly softCap?: number;
   readonly isFp8?: boolean;
   readonly isHalf?: boolean;
+  /** Largest size of the logits of sinks. */
+  readonly sinkSpread?: number;
 }
 
 /** Queries and keys before them. */
@@ -42,6 +44,10 @@ const VARIANTS: readonly Variant[] = [
   { type: "bf16", headDim: 256, numHeads: 4, numKvHeads: 2, blockSize: 16, isFp8: true },
   { type: "f32", headDim: 64, numHeads: 4, numKvHeads: 2, blockSize: 16, isHalf: true },
   { type: "bf16", headDim: 128, numHeads: 4, numKvHeads: 2, blockSize: 16, isHalf: true, window: 60 },
+  // Sinks, small and above all scores.
+  { type: "f32", headDim: 64, numHeads: 4, numKvHeads: 2, blockSize: 16, sinkSpread: 3 },
+  { type: "bf16", headDim: 64, numHeads: 16, numKvHeads: 2, blockSize: 16, window: 128, sinkSpread: 3 },
+  { type: "bf16", headDim: 64, numHeads: 8, numKvHeads: 1, blockSize: 32, isFp8: true, sinkSpread: 9 },
   // Head sizes that are no multiple of an MMA step, or of a 16-byte copy.
   { type: "bf16", headDim: 24, numHeads: 4, numKvHeads: 2, blockSize: 16, window: 40 },
   { type: "bf16", headDim: 100, numHeads: 6, numKvHeads: 3, blockSize: 16 },
@@ -61,10 +67,10 @@ const PREFILLS: Lengths = [
 ];
 
 const variantChecks: readonly CudaCheck[] = VARIANTS.flatMap((variant) => {
-  const { type, headDim, numHeads, numKvHeads, window, softCap, isFp8, isHalf } = variant;
-  const name = `${type}${isFp8 ? " fp8" : ""}${isHalf ? " halves" : ""} ${numHeads}/${numKvHeads} heads of ${headDim}${window ? ` window ${window}` : ""}${softCap ? ` cap ${softCap}` : ""}`;
+  const { type, headDim, numHeads, numKvHeads, window, softCap, isFp8, isHalf, sinkSpread } = variant;
+  const name = `${type}${isFp8 ? " fp8" : ""}${isHalf ? " halves" : ""} ${numHeads}/${numKvHeads} heads of ${headDim}${window ? ` window ${window}` : ""}${softCap ? ` cap ${softCap}` : ""}${sinkSpread ? ` sinks ${sinkSpread}` : ""}`;
   const maxError = type === "f32" ? 1e-5 : 1e-2;
-  const shows = window === undefined ? [] : ["window"];
+  const shows = [...(window === undefined ? [] : ["window"]), ...(sinkSpread === undefined ? [] : ["sinks"])];
   return [
     {
       name: `decode attention ${name}`,
@@ -183,7 +189,7 @@ async function runVariant(
   lengths: Lengths,
   isDecode: boolean,
 ): Promise<number> {
-  const { type, headDim, numHeads, numKvHeads, blockSize, softCap, window, isFp8, isHalf } = variant;
+  const { type, headDim, numHeads, numKvHeads, blockSize, softCap, window, isFp8, isHalf, sinkSpread } = variant;
   const { sequences, numTokens, blockTables, maxBlocks, numBlocks } = layOut(lengths, blockSize);
   const kvType = cacheElement(variant);
   const cacheCount = numBlocks * blockSize * numKvHeads * headDim;
@@ -191,6 +197,7 @@ async function runVariant(
   const q = uploadRandom(context, type, numTokens * qRowWidth, 1, 2);
   const keys = uploadRandom(context, kvType, cacheCount, 2, isFp8 ? 4 : 2);
   const values = uploadRandom(context, kvType, cacheCount, 3, isFp8 ? 4 : 1);
+  const sinks = sinkSpread === undefined ? undefined : uploadRandom(context, "f32", numHeads, 5, sinkSpread);
   const scale = 1 / Math.sqrt(headDim);
   const contextLengths = sequences.map((sequence) => sequence.contextLength);
   const outCount = numTokens * numHeads * headDim;
@@ -212,6 +219,7 @@ async function runVariant(
     scale,
     softCap,
     window,
+    sinks: sinks?.pointer,
     fp8: isFp8 ? SCALES : undefined,
     isHalf,
   };
@@ -231,6 +239,7 @@ async function runVariant(
     scale,
     ...(softCap === undefined ? {} : { softCap }),
     ...(window === undefined ? {} : { window }),
+    ...(sinks === undefined ? {} : { sinks: sinks.values }),
   });
   return relativeError(result, expected);
 }

@@ -31,6 +31,8 @@ export interface AttentionCudaArgs extends KvCacheForm {
   readonly softCap?: number | undefined;
   /** Keys that a query sees, its own included. */
   readonly window?: number | undefined;
+  /** A logit of each head that takes part in the softmax and has no value: f32 [numHeads]. */
+  readonly sinks?: DevicePointer | undefined;
 }
 
 export interface DecodeAttentionCudaArgs extends AttentionCudaArgs {
@@ -84,7 +86,7 @@ export function launchDecodeAttention(stream: KernelStream, args: DecodeAttentio
       WARPS: plan.warps,
       STAGES: plan.stages,
       ROW_HALVES: plan.rowHalves,
-      ...capDefines(args),
+      ...scoreDefines(args),
       ...(args.rope === undefined ? {} : { ROPE: 1 }),
     },
     usesProgrammaticLaunch: true,
@@ -104,6 +106,7 @@ export function launchDecodeAttention(stream: KernelStream, args: DecodeAttentio
     ptr(args.partials),
     ptr(stats),
     ptr(args.counters),
+    ptr(args.sinks),
     f32(args.rope?.magnitude ?? 1),
     f32(1 / (fp8?.key ?? 1)),
     f32(1 / (fp8?.value ?? 1)),
@@ -126,16 +129,17 @@ export function launchPrefillAttention(stream: KernelStream, args: PrefillAttent
   const kernel = stream.kernel({
     source: "attention/ragged-prefill.cu",
     name: "ragged_prefill",
-    defines: { ...prefillDefines(args), ...capDefines(args) },
+    defines: { ...prefillDefines(args), ...scoreDefines(args) },
     usesProgrammaticLaunch: true,
   });
   const numKeys = headDim > 128 ? 32 : 64;
   const sharedBytes = 2 * 2 * numKeys * tileRowBytes(headDim, fp8 !== undefined);
   const grid = [ceilDiv(maxQueryLength, 16 * PREFILL_WARPS), numHeads, numSequences] as const;
-  stream.launch(kernel, grid, [PREFILL_WARPS * 32, 1, 1], sharedBytes, prefillArgs(args));
+  stream.launch(kernel, grid, [PREFILL_WARPS * 32, 1, 1], sharedBytes, prefillArgs(args, [ptr(args.sinks)]));
 }
 
-function prefillArgs(args: PrefillAttentionCudaArgs): KernelArg[] {
+/** `others`: between the output and the sizes. */
+function prefillArgs(args: PrefillAttentionCudaArgs, others: readonly KernelArg[] = []): KernelArg[] {
   return [
     ptr(args.q),
     ptr(args.keys),
@@ -144,6 +148,7 @@ function prefillArgs(args: PrefillAttentionCudaArgs): KernelArg[] {
     ptr(args.contextLengths),
     ptr(args.blockTables),
     ptr(args.out),
+    ...others,
     ...sizes(args),
   ];
 }
@@ -155,10 +160,10 @@ const WGMMA_TILE = 128;
 
 function isForGroups(
   arch: string,
-  { headDim, window, softCap = 0, maxQueryLength, isDeterministic, isHalf }: PrefillAttentionCudaArgs,
+  { headDim, window, softCap = 0, sinks, maxQueryLength, isDeterministic, isHalf }: PrefillAttentionCudaArgs,
 ): boolean {
   if (isDeterministic === true || isHalf === true) return false;
-  const isPlain = headDim === WGMMA_HEAD_DIM && window === undefined && softCap === 0;
+  const isPlain = headDim === WGMMA_HEAD_DIM && window === undefined && softCap === 0 && sinks === undefined;
   return hasWgmma(arch) && isPlain && maxQueryLength >= WGMMA_MIN_QUERIES;
 }
 
@@ -190,8 +195,12 @@ function prefillDefines(args: AttentionCudaArgs): Defines {
   };
 }
 
-function capDefines({ softCap = 0 }: AttentionCudaArgs): Defines {
-  return softCap > 0 ? { SOFT_CAP: 1 } : {};
+function scoreDefines({ softCap = 0, sinks }: AttentionCudaArgs): Defines {
+  return { ...(softCap > 0 ? { SOFT_CAP: 1 } : {}), ...sinkDefines(sinks) };
+}
+
+function sinkDefines(sinks: DevicePointer | undefined): Defines {
+  return sinks === undefined ? {} : { HAS_SINKS: 1 };
 }
 
 function launchPlain(
@@ -208,6 +217,7 @@ function launchPlain(
       ...kvDefines(args),
       HEAD_DIM: args.headDim,
       BLOCK_SIZE: args.blockSize,
+      ...sinkDefines(args.sinks),
     },
     usesProgrammaticLaunch: true,
   });
@@ -220,6 +230,7 @@ function launchPlain(
     ptr(args.contextLengths),
     ptr(args.blockTables),
     ptr(args.out),
+    ptr(args.sinks),
     ...sizes(args),
   ]);
 }

@@ -1,7 +1,7 @@
 /**
  * Reference: causal attention over a paged cache, one query, head and key at a time, in double precision. Source:
  * scaled dot-product attention (Vaswani et al. 2017), PagedAttention (Kwon et al. 2023), logit soft-capping (Gemma Team
- * 2024).
+ * 2024), attention sinks (gpt-oss model card, OpenAI 2025).
  */
 import { type AttentionSequence, slotsOf } from "./attention-span.ts";
 
@@ -18,6 +18,8 @@ export interface AttentionRef {
   readonly softCap?: number;
   /** Keys that a query sees, its own included. */
   readonly window?: number;
+  /** A logit of each head that takes part in the softmax and has no value. */
+  readonly sinks?: Float32Array; // [numHeads]
 }
 
 /** [numTokens, numHeads, headDim] */
@@ -40,9 +42,10 @@ function attend(args: AttentionRef, token: number, head: number, slots: Int32Arr
   const kvHead = Math.floor(head / (numHeads / numKvHeads));
   const rowOf = (slot: number): number => (slot * numKvHeads + kvHead) * headDim;
   const scores = Array.from(slots, (slot) => capped(dot(q, at, keyCache, rowOf(slot), headDim) * args.scale, args));
-  const largest = Math.max(...scores);
+  const sink = args.sinks?.[head] ?? Number.NEGATIVE_INFINITY;
+  const largest = Math.max(sink, ...scores);
   const weights = scores.map((score) => Math.exp(score - largest));
-  const total = weights.reduce((sum, weight) => sum + weight, 0);
+  const total = weights.reduce((sum, weight) => sum + weight, Math.exp(sink - largest));
   for (let i = 0; i < headDim; i++) {
     let sum = 0;
     slots.forEach((slot, key) => {

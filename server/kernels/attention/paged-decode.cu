@@ -7,7 +7,7 @@
 // Source: PagedAttention (Kwon et al. 2023), FlashAttention-2 (Dao 2023) with keys split over blocks, online softmax
 // (Milakov and Gimelshein 2018), GQA (Ainslie et al. 2023); PTX ISA, mma.sync and cp.async.
 // Options: HEAD_DIM, BLOCK_SIZE (a multiple of 16), WARPS, STAGES, ROW_HALVES (1: at most 8 heads a block), KV_E4M3,
-// KV_F16, SOFT_CAP.
+// KV_F16, SOFT_CAP, HAS_SINKS.
 // ROPE: q holds rows of [queries | keys | values] before RoPE (Su et al. 2021). The block that has the last key rotates
 // it and stores it with its value.
 #include "attention-tile.cuh"
@@ -20,7 +20,7 @@
 #define STAGE_BYTES (2 * TILE_BYTES)
 #define OUT_STRIDE (WIDTH + 8)
 
-constexpr bool hasRope = IS_SET(ROPE);
+constexpr bool hasRope = IS_SET(ROPE), hasSinks = IS_SET(HAS_SINKS);
 
 extern __shared__ __align__(16) u8 shared[];
 
@@ -200,6 +200,10 @@ struct Part {
     sum += factor * values;
     total += factor * weights;
   }
+
+  __device__ __forceinline__ float mean(const float* sinks, int head) const {
+    return sum / (hasSinks ? total + sink_weight(sinks, head, best) : total);
+  }
 };
 
 // The warps' results in the memory of the tiles.
@@ -264,6 +268,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) paged_decode(
     float* partials,           // [numSequences, numHeads, numSplits, HEAD_DIM]
     float* partialStats,       // [numSequences, numHeads, numSplits, 2]: largest score, sum of weights
     int* counters,             // [numSequences, gridDim.y], zeros before and after
+    const float* sinks,        // [numHeads]
     float magnitude, float inverseKeyScale, float inverseValueScale,
     int numHeads, int numKvHeads, int qRowWidth, int maxBlocks, int window, float scale, float softCap,
     float valueScale) {
@@ -334,7 +339,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) paged_decode(
     const int row = i / HEAD_DIM, column = i % HEAD_DIM;
     const Part part = results.merge(row, column);
     if (span.numSplits == 1) {
-      out[outStart + i] = float_to_bf16(part.sum / part.total * valueScale);
+      out[outStart + i] = float_to_bf16(part.mean(sinks, headStart + row) * valueScale);
       continue;
     }
     const u64 at = ((u64)sequence * numHeads + headStart + row) * gridDim.x + blockIdx.x;
@@ -350,6 +355,6 @@ extern "C" __global__ void __launch_bounds__(THREADS) paged_decode(
     const u64 start = ((u64)sequence * numHeads + headStart + row) * gridDim.x;
     const float2* stats = reinterpret_cast<const float2*>(partialStats) + start;
     const Part part = merge_splits(partials + start * HEAD_DIM, stats, span.numSplits, column);
-    out[outStart + i] = float_to_bf16(part.sum / part.total * valueScale);
+    out[outStart + i] = float_to_bf16(part.mean(sinks, headStart + row) * valueScale);
   }
 }

@@ -2,7 +2,7 @@
 // exactness checks and shapes that the tensor-core kernels do not cover. Warps take keys in turn and merge at the end.
 // Roofline: not tuned. A launch reads each visible key and value once for each query and head, for 4 FLOP an element,
 // and is bound by instructions.
-// Options: HEAD_DIM, BLOCK_SIZE, KV_E4M3, KV_F16. Source: PagedAttention (Kwon et al. 2023), online softmax (Milakov
+// Options: HEAD_DIM, BLOCK_SIZE, KV_E4M3, KV_F16, HAS_SINKS. Source: PagedAttention (Kwon et al. 2023), online softmax (Milakov
 // and Gimelshein 2018).
 #include "kv-element.cuh"
 
@@ -18,6 +18,7 @@ extern "C" __global__ void __launch_bounds__(WARPS * WARP) plain_attention(
     const int* contextLengths, // [numSequences]; 0 for padding, whose output is zeros
     const int* blockTables,    // [numSequences, maxBlocks]
     elem_t* out,               // [numTokens, numHeads * HEAD_DIM]
+    const float* sinks,        // [numHeads]
     int numHeads, int numKvHeads, int qRowWidth, int maxBlocks, int window, float scale, float softCap,
     float valueScale) {
   __shared__ float warpSums[WARPS][HEAD_DIM], warpLargest[WARPS], warpTotals[WARPS];
@@ -79,6 +80,8 @@ extern "C" __global__ void __launch_bounds__(WARPS * WARP) plain_attention(
       sum += factor * warpSums[w][i];
       all += factor * warpTotals[w];
     }
+    if constexpr (IS_SET(HAS_SINKS))
+      if (all > 0.f) all += expf(sinks[head] - best);
     to[i] = float_to_elem(all > 0.f ? sum / all * valueScale : 0.f);
   }
 }

@@ -3,7 +3,7 @@
 // tile is copied while one is computed; a warp keeps 16 queries and their output in registers.
 // Roofline: FLOP, 4 * HEAD_DIM for each pair of query and visible key, of each head. A launch reads each cached key and
 // value once for 16 * WARPS queries of a head: as many FLOP a byte.
-// Options: HEAD_DIM, BLOCK_SIZE (a multiple of 16), WARPS, BLOCKS_PER_SM, KV_E4M3, KV_F16, SOFT_CAP, ROW_HALVES 2.
+// Options: HEAD_DIM, BLOCK_SIZE (a multiple of 16), WARPS, BLOCKS_PER_SM, KV_E4M3, KV_F16, SOFT_CAP, HAS_SINKS, ROW_HALVES 2.
 // Source: FlashAttention-2 (Dao 2023), online softmax (Milakov and Gimelshein 2018), PagedAttention (Kwon et al. 2023),
 // logit soft-capping (Gemma Team 2024); PTX ISA, mma.sync and cp.async.
 #include "attention-tile.cuh"
@@ -123,6 +123,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_SM) ragged_pref
     const int* contextLengths, // [numSequences], the queries included
     const int* blockTables,    // [numSequences, maxBlocks]
     u16* out,                  // [numTokens, numHeads * HEAD_DIM]
+    const float* sinks,        // [numHeads]
     int numHeads, int numKvHeads, int qRowWidth, int maxBlocks, int window, float scale, float softCap,
     float valueScale) {
   const int warp = threadIdx.x >> 5, g = (threadIdx.x & 31) >> 2;
@@ -163,9 +164,11 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_SM) ragged_pref
   }
 #pragma unroll
   for (int half = 0; half < 2; half++) {
-    const float total = softmax.total(half);
+    float total = softmax.total(half);
     const int row = half * 8 + g;
     if (row >= numRows) continue;
+    if constexpr (IS_SET(HAS_SINKS))
+      if (total > 0.f) total += sink_weight(sinks, head, softmax.largest[half] * toLog2);
     // A padded row has a context of no keys.
     const float factor = total > 0.f ? valueScale / total : 0.f;
     store_row(out + ((i64)(queryStart + warpQuery + row) * numHeads + head) * HEAD_DIM, sums, half, factor);

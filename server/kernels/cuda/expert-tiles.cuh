@@ -44,8 +44,8 @@ struct ExpertSchedule {
 };
 
 // A sum of the expert's matrix row `at` (of all experts) as the result that the activation takes.
-__device__ __forceinline__ float finish_sum(float sum, float factor, const float* scales, const u16* bias, u64 at) {
+__device__ __forceinline__ float finish_sum(float sum, float factor, const float* scales, const float* bias, u64 at) {
   if constexpr (IS_SET(WEIGHT_E4M3)) sum *= factor * scales[at];
-  if constexpr (IS_SET(HAS_BIAS)) sum += bf16_to_float(bias[at]);
+  if constexpr (IS_SET(HAS_BIAS)) sum += bias[at];
   return sum;
 }

@@ -1,5 +1,5 @@
 // One vector of act(gate) * up in f32, for rows [gate | up] of 2 * width columns. ACTIVATION: 0 SiLU (SwiGLU), 1 GELU by
-// tanh, 2 GELU by erf (GeGLU). SUM_SCALES: the rows are unscaled sums of a GEMM of codes.
+// tanh, 2 GELU by erf (GeGLU), 5 clamped SwiGLU. SUM_SCALES: the rows are unscaled sums of a GEMM of codes.
 // Source: SwiGLU and GeGLU (Shazeer 2020).
 #pragma once
 #include "activation.cuh"
@@ -23,5 +23,5 @@ __device__ __forceinline__ void gated_vector(const elem_t* gate, int width, cons
     scale_vector(up, columnScales + width, *rowScale);
   }
 #pragma unroll
-  for (int i = 0; i < ELEM_VEC; i++) out[i] = activate<ACTIVATION>(out[i]) * up[i];
+  for (int i = 0; i < ELEM_VEC; i++) out[i] = gated_activation<ACTIVATION>(out[i], up[i]);
 }

@@ -18,6 +18,13 @@ __device__ __forceinline__ float row_sum(float value) {
   return value + __shfl_xor_sync(FULL_MASK, value, 2);
 }
 
+// Weight of a head's attention sink beside the scores of a row: a logit that takes part in the softmax and has no value
+// (gpt-oss model card, OpenAI 2025; StreamingLLM, Xiao et al. 2023). `largest`: the score that weights are relative to, times
+// log2(e).
+__device__ __forceinline__ float sink_weight(const float* sinks, int head, float largest) {
+  return exp2_fast(fmaf(sinks[head], LOG2_E, -largest));
+}
+
 struct OnlineSoftmax {
   float largest[2] = {MINUS_INFINITY, MINUS_INFINITY};
   float totals[2] = {0.f, 0.f}; // of the lane's columns

@@ -38,7 +38,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) expert_linear(
     const u16* x,        // bf16 [numChoices / choicesPerRow, inputs]
     const u8* weight,    // [numExperts, matrixRows, inputs]
     const float* scales, // [numExperts, matrixRows] of codes
-    const u16* bias,     // bf16 [numExperts, matrixRows]
+    const float* bias,   // [numExperts, matrixRows]
     const int* counts,   // [numExperts]
     const int* order,    // [numExperts, numTokens]: the choices of each expert
     u16* out,            // bf16 [numChoices, outputs]

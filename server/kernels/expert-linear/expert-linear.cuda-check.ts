@@ -33,17 +33,20 @@ interface Variant {
   readonly inputs: number;
   readonly outputs: number;
   readonly spread: Spread;
-  readonly isGated?: boolean;
+  /** true: SiLU. */
+  readonly isGated?: boolean | typeof CLAMP;
   readonly hasBias?: boolean;
   readonly plan?: ExpertGemmPlan;
 }
 
 const SHAPE = { numExperts: 8, numChosen: 2, inputs: 256, outputs: 128, spread: "even" } as const;
+const CLAMP = { alpha: 1.702, limit: 0.8 } as const;
 const SKINNY = { kernel: "skinny", rows: 8, tiles: 1 } as const;
 const WGMMA = { kernel: "wgmma", rows: 16, groups: 2, groupTiles: 2, weightStages: 12, rowStages: 4 } as const;
 
 const VARIANTS: readonly Variant[] = [
   { ...SHAPE, weightType: "f32", numTokens: 9, inputs: 96, outputs: 72 },
+  { ...SHAPE, weightType: "f32", numTokens: 3, inputs: 96, outputs: 72, hasBias: true },
   ...(["bf16", "e4m3"] as const).flatMap((weightType): readonly Variant[] => [
     { ...SHAPE, weightType, numTokens: 1, plan: SKINNY, isGated: true },
     { ...SHAPE, weightType, numTokens: 5, plan: { ...SKINNY, tiles: 2 }, hasBias: true, inputs: 1280 },
@@ -73,7 +76,10 @@ const VARIANTS: readonly Variant[] = [
         hasBias: true,
       },
     ]),
-    { ...SHAPE, weightType, numTokens: 50, plan: { ...WGMMA, groups: 1 }, outputs: 200, isGated: true, hasBias: true },
+    { ...SHAPE, weightType, numTokens: 50, plan: { ...WGMMA, groups: 1 }, outputs: 200, isGated: CLAMP, hasBias: true },
+    { ...SHAPE, weightType, numTokens: 50, plan: { ...WGMMA, rows: 32 }, inputs: 464, outputs: 72, isGated: true },
+    { ...SHAPE, weightType, numTokens: 7, plan: SKINNY, inputs: 720, outputs: 48, isGated: CLAMP, hasBias: true },
+    { ...SHAPE, weightType, numTokens: 40, plan: { kernel: "tiles", rows: 16 }, isGated: CLAMP, hasBias: true },
     { ...SHAPE, weightType, numTokens: 50, plan: { ...WGMMA, groups: 1, groupTiles: 1 }, numExperts: 60, inputs: 640 },
     {
       ...SHAPE,
@@ -108,7 +114,10 @@ export const cudaChecks: readonly CudaCheck[] = [
 function nameOf(variant: Variant): string {
   const { weightType, numTokens, numExperts, numChosen, inputs, outputs, spread, plan } = variant;
   const kernel = plan === undefined ? "planned" : `${plan.kernel} ${plan.rows}`;
-  const options = [variant.isGated === true ? " gated" : "", variant.hasBias === true ? " biased" : ""].join("");
+  const options = [
+    variant.isGated === undefined ? "" : variant.isGated === true ? " gated" : " clamped",
+    variant.hasBias === true ? " biased" : "",
+  ].join("");
   const tiles = plan !== undefined && "groups" in plan ? ` ${plan.groups} x ${plan.groupTiles}` : "";
   const shape = `${numTokens} tokens, ${numChosen} of ${numExperts}, ${outputs} x ${inputs}`;
   return `expert-linear ${weightType} ${kernel}${tiles} ${shape} ${spread}${options}`;
@@ -200,7 +209,10 @@ function uploadWeights(
 }
 
 async function runLinear(context: CudaCheckContext, variant: Variant): Promise<number> {
-  const { weightType, numTokens, numExperts, numChosen, inputs, outputs, isGated = false, hasBias = false } = variant;
+  const { weightType, numTokens, numExperts, numChosen, inputs, outputs, hasBias = false } = variant;
+  const { isGated: gate = false } = variant;
+  const isGated = gate !== false;
+  const clamp = typeof gate === "boolean" ? undefined : gate;
   const ids = choose(variant);
   const numChoices = ids.length;
   // The first GEMM reads a row for each token, the second one for each choice.
@@ -209,22 +221,28 @@ async function runLinear(context: CudaCheckContext, variant: Variant): Promise<n
   const matrixRows = numExperts * outputs * (isGated ? 2 : 1);
   const x = uploadRandom(context, type, numTokens * rowsPerToken * inputs, 2);
   const weight = uploadWeights(context, weightType, matrixRows, inputs);
-  const bias = hasBias ? uploadRandom(context, "bf16", matrixRows, 4) : undefined;
+  const bias = hasBias ? uploadRandom(context, "f32", matrixRows, 4) : undefined;
   const rows = { choicesPerRow: isGated ? numChosen : 1, x: x.pointer, numChoices, inputs, outputs };
   const out = context.allocate(numChoices * outputs * 4);
   if (weightType === "f32") {
-    launchPlainExpertLinear(context.stream, { ...rows, out, ids: context.upload(ids), weight: weight.pointer });
+    launchPlainExpertLinear(context.stream, {
+      ...rows,
+      out,
+      ids: context.upload(ids),
+      weight: weight.pointer,
+      bias: bias?.pointer,
+    });
   } else {
     const lists = uploadLists(context, ids, variant);
     const matrices = { weightType, weight: weight.pointer, scales: weight.scales, bias: bias?.pointer };
-    const use = { gatedBy: isGated ? "silu" : undefined, followsGemm: !isGated } as const;
+    const use = { gatedBy: isGated ? (clamp ?? "silu") : undefined, followsGemm: !isGated } as const;
     const args = { ...rows, ...matrices, ...use, lists, out, numExperts, numTokens };
     launchExpertLinear(context.stream, args, variant.plan);
   }
   const result = await downloadFloats(context, type, out, numChoices * outputs);
   const shape = { inputs, outputs: matrixRows / numExperts, rowsPerToken, numChosen };
   const sums = expertLinearRef({ x: x.values, weight: weight.values, ids, bias: bias?.values, ...shape });
-  return errorOfColumns(result, isGated ? gatedRef(sums, outputs) : sums, ids, { outputs, isGated });
+  return errorOfColumns(result, isGated ? gatedRef(sums, outputs, clamp) : sums, ids, { outputs, isGated });
 }
 
 /** The larger error of the columns whose scales are outliers and of the others, which those would hide. */

@@ -4,7 +4,7 @@
  */
 import type { DevicePointer, KernelArg, KernelSpec, KernelStream } from "../../src/device/cuda/kernel-stream.ts";
 import { ceilDiv, type Defines, elemDefines, expectCount, expectWidth, i32, ptr } from "../cuda/launch-args.ts";
-import { ACTIVATION_NUMBERS, type CudaActivation } from "../gated-mul/gated-mul.cuda.ts";
+import { type CudaGatedActivation, gatedDefines } from "../gated-mul/gated-mul.cuda.ts";
 import type { ExpertLists } from "../route-experts/route-experts.cuda.ts";
 import {
   type ExpertGemmPlan,
@@ -21,6 +21,8 @@ interface ExpertRowsCudaArgs {
   readonly choicesPerRow: number;
   readonly x: DevicePointer; // [numChoices / choicesPerRow, inputs]
   readonly out: DevicePointer; // [numChoices, outputs]
+  /** f32, one for each row of the matrices. */
+  readonly bias?: DevicePointer | undefined;
   readonly numChoices: number;
   readonly inputs: number;
   readonly outputs: number;
@@ -37,10 +39,9 @@ export interface ExpertLinearCudaArgs extends ExpertRowsCudaArgs {
   readonly weight: DevicePointer; // [numExperts, outputs, inputs]; gated: [numExperts, 2 * outputs, inputs]
   /** f32, one for each row of the matrices; of codes only. */
   readonly scales?: DevicePointer | undefined;
-  readonly bias?: DevicePointer | undefined; // bf16, one for each row of the matrices
   readonly lists: ExpertLists;
   /** The first half of a matrix gives what is activated and multiplies what the second gives. */
-  readonly gatedBy?: CudaActivation | undefined;
+  readonly gatedBy?: CudaGatedActivation | undefined;
   /** The kernel before is a GEMM over the same lists: weights may be requested before it ends. */
   readonly followsGemm?: boolean | undefined;
   readonly isDeterministic?: boolean | undefined;
@@ -67,11 +68,11 @@ export function launchPlainExpertLinear(stream: KernelStream, args: PlainExpertL
   const kernel = stream.kernel({
     source: "expert-linear/plain-expert-linear.cu",
     name: "plain_expert_linear",
-    defines: elemDefines("f32"),
+    defines: { ...elemDefines("f32"), ...biasDefines(args) },
     usesProgrammaticLaunch: true,
   });
   const grid = [ceilDiv(outputs, PLAIN_WARPS), numChoices, 1] as const;
-  const pointers = [ptr(args.x), ptr(args.weight), ptr(args.ids), ptr(args.out)];
+  const pointers = [ptr(args.x), ptr(args.weight), ptr(args.ids), ptr(args.bias), ptr(args.out)];
   const sizes = [i32(inputs), i32(outputs), i32(choicesPerRow)];
   stream.launch(kernel, grid, [PLAIN_WARPS * 32, 1, 1], 0, [...pointers, ...sizes]);
 }
@@ -113,8 +114,8 @@ function launchSkinny(
   { rows, tiles }: Extract<ExpertGemmPlan, { readonly kernel: "skinny" }>,
 ): void {
   const outputs = skinnyOutputs({ isGated: args.gatedBy !== undefined }, tiles);
-  if (args.outputs % outputs !== 0 || args.inputs % LINE_INPUTS[args.weightType] !== 0)
-    throw new Error(`expertLinear: no skinny tiles for [${args.outputs}, ${args.inputs}] of ${args.weightType}`);
+  if (args.outputs % outputs !== 0)
+    throw new Error(`expertLinear: expected a multiple of ${outputs} outputs for skinny tiles, got ${args.outputs}`);
   const isLarge = tiles === 2 || rows === 16;
   const kernel = stream.kernel(
     specOf("skinny", {
@@ -172,11 +173,16 @@ function specOf(name: "linear" | "skinny" | "wgmma", defines: Defines): KernelSp
   };
 }
 
-function commonDefines({ weightType, bias, gatedBy }: ExpertLinearCudaArgs): Defines {
+function biasDefines({ bias }: ExpertRowsCudaArgs): Defines {
+  return bias === undefined ? {} : { HAS_BIAS: 1 };
+}
+
+function commonDefines(args: ExpertLinearCudaArgs): Defines {
+  const { weightType, gatedBy } = args;
   return {
     ...(weightType === "e4m3" ? { WEIGHT_E4M3: 1 } : {}),
-    ...(bias === undefined ? {} : { HAS_BIAS: 1 }),
-    ...(gatedBy === undefined ? {} : { GATED: 1, ACTIVATION: ACTIVATION_NUMBERS[gatedBy] }),
+    ...biasDefines(args),
+    ...(gatedBy === undefined ? {} : { GATED: 1, ...gatedDefines(gatedBy) }),
   };
 }
 

@@ -65,9 +65,8 @@ const UNIT_COST = 16;
 const ROW_STAGES: Readonly<Record<number, number>> = { 16: 8, 32: 6, 64: 4, 128: 2 };
 
 export function planExpertGemm(device: Pick<KernelStream, "arch" | "numSms">, shape: ExpertGemmShape): ExpertGemmPlan {
-  const { weightType, numTokens, inputs, isDeterministic = false } = shape;
-  const hasLines = inputs % LINE_INPUTS[weightType] === 0;
-  if (!hasLines || isDeterministic) return planTiles(shape);
+  const { numTokens, isDeterministic = false } = shape;
+  if (isDeterministic) return planTiles(shape);
   if (numTokens <= MAX_SKINNY_TOKENS && shape.outputs % skinnyOutputs(shape, 1) === 0) return planSkinny(device, shape);
   return hasWgmma(device.arch) ? planWgmma(device, shape) : planTiles(shape);
 }

@@ -77,7 +77,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_SM) expert_skin
     const u16* x,        // bf16 [numChoices / choicesPerRow, inputs]
     const u8* weight,    // [numExperts, matrixRows, inputs]
     const float* scales, // [numExperts, matrixRows] of codes
-    const u16* bias,     // bf16 [numExperts, matrixRows]
+    const float* bias,   // [numExperts, matrixRows]
     const int* counts,   // [numExperts]
     const int* order,    // [numExperts, numTokens]: the choices of each expert
     u16* out,            // bf16 [numChoices, outputs]
@@ -94,8 +94,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_SM) expert_skin
   const int* list = order + (u64)expert * numTokens + first;
   const int firstOutput = blockIdx.x * OUTPUTS;
   const u64 firstRow = (u64)expert * (isGated ? 2 * outputs : outputs);
-  const int numChunks = inputs / Weights::chunk;
-  const u64 rowBytes = (u64)numChunks * LINE;
+  const int numChunks = CEIL_DIV(inputs, Weights::chunk);
+  const u64 rowBytes = (u64)inputs * LINE / Weights::chunk;
   const int lineRow = lane >> 3, linePiece = lane & 7;
   const u8* matrix = weight + firstRow * rowBytes + linePiece * 16;
   u8* stages = shared + warp * STAGES * STAGE_BYTES;
@@ -103,11 +103,13 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_SM) expert_skin
   const auto copy_weights = [&](int chunk, int stage) {
     if (chunk < numChunks) {
       const u32 to = copyTo + stage * STAGE_BYTES;
+      // The last line of a row may be shorter.
+      const bool isThere = (u64)chunk * LINE + linePiece * 16 < rowBytes;
 #pragma unroll
       for (int i = 0; i < MATRIX_ROWS / 4; i++) {
         const int local = 4 * i + lineRow;
         const u8* from = matrix + matrix_row(local, firstOutput, outputs) * rowBytes + (u64)chunk * LINE;
-        cp_async(to + line_place(local, linePiece), from, true);
+        cp_async(to + line_place(local, linePiece), isThere ? from : weight, isThere);
       }
     }
     cp_async_commit();
@@ -125,11 +127,11 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_SM) expert_skin
   const auto load_x = [&](int chunk, Rows& rows) {
 #pragma unroll
     for (int r = 0; r < ROW_TILES; r++) {
-      const bool isThere = rowOf[r] != nullptr && chunk < numChunks;
 #pragma unroll
       for (int i = 0; i < Weights::run / 8; i++) {
-        const uint4* vector = reinterpret_cast<const uint4*>(rowOf[r] + chunk * Weights::chunk + Weights::place(t, i));
-        rows.runs[r][i] = isThere ? *vector : make_uint4(0, 0, 0, 0);
+        const int k = chunk * Weights::chunk + Weights::place(t, i);
+        const uint4* vector = reinterpret_cast<const uint4*>(rowOf[r] + k);
+        rows.runs[r][i] = rowOf[r] != nullptr && k < inputs ? *vector : make_uint4(0, 0, 0, 0);
       }
     }
   };

@@ -42,12 +42,14 @@ typedef float Sums[GROUP_TILES][ROWS / 2];
 struct Problem {
   const u16* x;
   const float* scales;
-  const u16* bias;
+  const float* bias;
   const int* counts;
   const int* order;
   u16* out;
   int numExperts, numTokens, inputs, outputs, choicesPerRow;
 
+  // The last one may be shorter: TMA fills its lines with zeros.
+  __device__ __forceinline__ int num_chunks() const { return CEIL_DIV(inputs, Weights::chunk); }
   __device__ __forceinline__ int matrix_rows() const { return isGated ? 2 * outputs : outputs; }
   __device__ __forceinline__ ExpertSchedule schedule() const {
     return ExpertSchedule(counts, numExperts, CEIL_DIV(outputs, WIDTH));
@@ -103,7 +105,7 @@ struct Pipeline {
 // By one warp, whose first lane copies.
 __device__ __forceinline__ void produce_weights(const Pipeline& pipeline, const TensorMap& weights, const Problem& problem) {
   const u64 policy = evict_first_policy();
-  const int numChunks = problem.inputs / Weights::chunk, lane = threadIdx.x & 31;
+  const int numChunks = problem.num_chunks(), lane = threadIdx.x & 31;
   RingCursor<WEIGHT_STAGES> at = {0, 1};
   ExpertSchedule schedule = problem.schedule();
   for (int number = blockIdx.x;; number += gridDim.x) {
@@ -129,7 +131,7 @@ __device__ __forceinline__ void produce_weights(const Pipeline& pipeline, const 
 
 // By ROW_THREADS threads. `table` [2, ROWS] has the rows of x of two units in turn, -1 where there is none.
 __device__ __forceinline__ void produce_rows(const Pipeline& pipeline, const Problem& problem, int* table, int thread) {
-  const int numChunks = problem.inputs / Weights::chunk;
+  const int numChunks = problem.num_chunks();
   const int piece = thread % ROW_PIECES, line = piece >> 3;
   RingCursor<ROW_STAGES> at = {0, 1};
   ExpertSchedule schedule = problem.schedule();
@@ -143,11 +145,14 @@ __device__ __forceinline__ void produce_rows(const Pipeline& pipeline, const Pro
     for (int chunk = 0; chunk < numChunks; chunk++) {
       mbarrier_wait_parity(pipeline.rowsEmpty + 8 * at.stage, at.parity);
       const u32 to = pipeline.rowsAt + at.stage * ROW_SLOT_BYTES + line * ROWS * LINE;
-      const u16* from = problem.x + chunk * Weights::chunk + piece * 8;
+      const int k = chunk * Weights::chunk + piece * 8;
+      const bool isInput = k < problem.inputs;
 #pragma unroll 4
       for (int row = thread / ROW_PIECES; row < ROWS; row += ROW_THREADS / ROW_PIECES) {
         const int of = rows[row];
-        cp_async(to + row * LINE + (((piece ^ row) & 7) << 4), of < 0 ? problem.x : from + (u64)of * problem.inputs, of >= 0);
+        const bool isThere = of >= 0 && isInput;
+        cp_async(to + row * LINE + (((piece ^ row) & 7) << 4),
+                 isThere ? problem.x + (u64)of * problem.inputs + k : problem.x, isThere);
       }
       cp_async_mbarrier_arrive(pipeline.rowsFull + 8 * at.stage);
       at.next();
@@ -297,7 +302,7 @@ __device__ __forceinline__ void store_results(const Problem& problem, const Work
 }
 
 __device__ __forceinline__ void consume(const Pipeline& pipeline, const Problem& problem, int group) {
-  const int numChunks = problem.inputs / Weights::chunk;
+  const int numChunks = problem.num_chunks();
   Consumer consumer(pipeline, group);
   ExpertSchedule schedule = problem.schedule();
   for (int number = blockIdx.x;; number += gridDim.x) {
@@ -316,7 +321,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) expert_wgmma(
     const __grid_constant__ TensorMap weights, // [numExperts * matrixRows, inputs]
     const u16* x,                              // bf16 [numChoices / choicesPerRow, inputs]
     const float* scales,                       // [numExperts, matrixRows] of codes
-    const u16* bias,                           // bf16 [numExperts, matrixRows]
+    const float* bias,                         // [numExperts, matrixRows]
     const int* counts,                         // [numExperts]
     const int* order,                          // [numExperts, numTokens]: the choices of each expert
     u16* out,                                  // bf16 [numChoices, outputs]

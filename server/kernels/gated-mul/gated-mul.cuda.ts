@@ -5,6 +5,7 @@
 import type { DevicePointer, KernelStream } from "../../src/device/cuda/kernel-stream.ts";
 import {
   ceilDiv,
+  type Defines,
   ELEM_VEC,
   type ElemType,
   elemDefines,
@@ -18,6 +19,9 @@ import { type QuantizedOutput, quantizeDefines, type SumScales, sumDefines } fro
 
 export type CudaActivation = "silu" | "gelu-tanh" | "gelu-erf" | "relu" | "relu2";
 
+/** Activation of a gate and its up row; the clamped SwiGLU of gpt-oss has no form without a gate. */
+export type CudaGatedActivation = CudaActivation | { readonly alpha: number; readonly limit: number };
+
 /** Numbers that activation.cuh knows them by. */
 export const ACTIVATION_NUMBERS: Readonly<Record<CudaActivation, number>> = {
   silu: 0,
@@ -27,9 +31,18 @@ export const ACTIVATION_NUMBERS: Readonly<Record<CudaActivation, number>> = {
   relu2: 4,
 };
 
+const CLAMPED_SWIGLU = 5;
+
+export function gatedDefines(activation: CudaGatedActivation): Defines {
+  if (typeof activation === "string") return { ACTIVATION: ACTIVATION_NUMBERS[activation] };
+  const literal = (value: number): string => `${Math.fround(value).toExponential()}f`;
+  const { alpha, limit } = activation;
+  return { ACTIVATION: CLAMPED_SWIGLU, SWIGLU_ALPHA: literal(alpha), SWIGLU_LIMIT: literal(limit) };
+}
+
 export interface GatedMulCudaArgs {
   readonly type: ElemType;
-  readonly activation: CudaActivation;
+  readonly activation: CudaGatedActivation;
   readonly gateUp: DevicePointer; // [numRows, 2 * width]
   /** Scales of the rows and columns of `gateUp`, if it holds unscaled sums of codes. */
   readonly sumScales?: SumScales | undefined;
@@ -57,7 +70,7 @@ function launchFlat(stream: KernelStream, args: GatedMulCudaArgs): void {
       ...elemDefines(type),
       ...quantizeDefines(quantized),
       ...sumDefines(sumScales),
-      ACTIVATION: ACTIVATION_NUMBERS[activation],
+      ...gatedDefines(activation),
     },
     usesProgrammaticLaunch: true,
   });
@@ -83,7 +96,7 @@ function launchRows(stream: KernelStream, args: GatedMulCudaArgs): void {
       ...elemDefines(type),
       ...quantizeDefines(quantized),
       ...sumDefines(sumScales),
-      ACTIVATION: ACTIVATION_NUMBERS[activation],
+      ...gatedDefines(activation),
       VECTORS: vectors,
     },
     usesProgrammaticLaunch: true,

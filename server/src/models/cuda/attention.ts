@@ -110,6 +110,7 @@ export function enqueueReads(pass: CudaPass, index: number, { address: q }: Cuda
     scale: attentionScale,
     softCap: attentionSoftCap,
     window,
+    sinks: expectAt(model.weights.layers, index).sinks?.address,
     ...cacheForm(model),
   };
   const contextLengths = numbersAt(batch, "contextLengths");

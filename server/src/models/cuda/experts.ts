@@ -15,7 +15,7 @@ import type { ExpertWeights, Linear } from "../weights/weight-plan.ts";
 import type { ExpertsMemory } from "./experts-memory.ts";
 import { enqueueGemm } from "./gemm.ts";
 import type { CudaPass } from "./pass.ts";
-import { cudaActivation } from "./supported.ts";
+import { cudaActivation, cudaExpertActivation } from "./supported.ts";
 
 /** y[numRows, hidden] of x[numRows, hidden] */
 export function enqueueExperts(
@@ -29,7 +29,7 @@ export function enqueueExperts(
   const memory = pass.model.experts;
   if (experts === undefined || memory === undefined) throw new Error("a layer of experts without memory for them");
   if (!mlp.isGated) throw new Error("experts without a gate: no architecture has them");
-  enqueueRoute(pass, weights.router, experts, memory, x, numRows);
+  enqueueRoute(pass, weights, experts, memory, x, numRows);
   enqueueChosen(pass, weights, experts, memory, { x, numRows, y });
   if (weights.shared !== undefined) enqueueShared(pass, weights.shared, experts, memory, { x, numRows, y });
 }
@@ -42,7 +42,7 @@ interface Rows {
 
 function enqueueRoute(
   pass: CudaPass,
-  router: CudaTensor,
+  { router, routerBias }: ExpertWeights<CudaTensor>,
   { numExperts, numChosen, isRenormalized }: Experts,
   { logits, ids, weights, counts, order }: ExpertsMemory,
   x: DevicePointer,
@@ -51,7 +51,8 @@ function enqueueRoute(
   const linear = { weight: router, bias: undefined };
   enqueueGemm(pass, { x: { address: x }, linear, rows: numRows, y: logits }, { outputType: "f32" });
   const choice = { numTokens: numRows, numExperts, numChosen, isRenormalized };
-  launchRouteExperts(pass.stream, { type: "f32", logits, ids, weights, lists: { counts, order }, ...choice });
+  const out = { ids, weights, lists: { counts, order } };
+  launchRouteExperts(pass.stream, { type: "f32", logits, bias: routerBias?.address, ...out, ...choice });
 }
 
 function enqueueChosen(
@@ -85,17 +86,17 @@ function enqueueGrouped(
   const choices = { lists: { counts, order }, numTokens: numRows, numChoices, numExperts, isDeterministic };
   launchExpertLinear(stream, {
     ...choices,
-    ...matricesOf(weights.in),
+    ...matricesOf(weights.in, weights.inBias),
     choicesPerRow: numChosen,
     x,
     out: active,
-    gatedBy: cudaActivation(config),
+    gatedBy: cudaExpertActivation(config),
     inputs: hiddenSize,
     outputs: intermediateSize,
   });
   launchExpertLinear(stream, {
     ...choices,
-    ...matricesOf(weights.out),
+    ...matricesOf(weights.out, weights.outBias),
     choicesPerRow: 1,
     x: active,
     out: closed,
@@ -105,13 +106,12 @@ function enqueueGrouped(
   });
 }
 
-function matricesOf({
-  address,
-  type,
-  scales,
-}: CudaTensor): Pick<ExpertLinearCudaArgs, "weight" | "weightType" | "scales"> {
+function matricesOf(
+  { address, type, scales }: CudaTensor,
+  bias: CudaTensor | undefined,
+): Pick<ExpertLinearCudaArgs, "weight" | "weightType" | "scales" | "bias"> {
   if (type !== "bf16" && type !== "e4m3") throw new Error(`experts of ${type}: no grouped GEMM takes them`);
-  return { weight: address, weightType: type, scales };
+  return { weight: address, weightType: type, scales, bias: bias?.address };
 }
 
 /** In f32, for exactness. */
@@ -125,18 +125,19 @@ function enqueuePlain(
   const { config, type } = model;
   const { hiddenSize } = config;
   const numChoices = numRows * numChosen;
-  const opening = { x, out: opened, weight: weights.in.address, inputs: hiddenSize, outputs: 2 * intermediateSize };
-  launchPlainExpertLinear(stream, { ids, numChoices, choicesPerRow: numChosen, ...opening });
+  const opening = { ...plainMatrices(weights.in, weights.inBias), inputs: hiddenSize, outputs: 2 * intermediateSize };
+  launchPlainExpertLinear(stream, { ids, numChoices, choicesPerRow: numChosen, x, out: opened, ...opening });
   const gate = { gateUp: opened, out: active, numRows: numChoices, width: intermediateSize };
-  launchGatedMul(stream, { type, activation: cudaActivation(config), ...gate });
-  const closing = {
-    x: active,
-    out: closed,
-    weight: weights.out.address,
-    inputs: intermediateSize,
-    outputs: hiddenSize,
-  };
-  launchPlainExpertLinear(stream, { ids, numChoices, choicesPerRow: 1, ...closing });
+  launchGatedMul(stream, { type, activation: cudaExpertActivation(config), ...gate });
+  const closing = { ...plainMatrices(weights.out, weights.outBias), inputs: intermediateSize, outputs: hiddenSize };
+  launchPlainExpertLinear(stream, { ids, numChoices, choicesPerRow: 1, x: active, out: closed, ...closing });
+}
+
+function plainMatrices(
+  { address }: CudaTensor,
+  bias: CudaTensor | undefined,
+): { readonly weight: DevicePointer; readonly bias: DevicePointer | undefined } {
+  return { weight: address, bias: bias?.address };
 }
 
 /** Adds the output of the shared expert, times the sigmoid of its gate if it has one, to y. */

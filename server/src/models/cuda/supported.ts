@@ -1,5 +1,5 @@
 /** Which parts of decoders a GPU computes: others are refused when a model is loaded, not at its first step. Pure. */
-import type { CudaActivation } from "../../../kernels/gated-mul/gated-mul.cuda.ts";
+import type { CudaActivation, CudaGatedActivation } from "../../../kernels/gated-mul/gated-mul.cuda.ts";
 import type { WeightNames } from "../../formats/hf/weight-names.ts";
 import type { DecoderConfig } from "../config/decoder-config.ts";
 
@@ -29,17 +29,22 @@ export function missingOnCuda(config: DecoderConfig, names: WeightNames): readon
     [config.hasChunks, "attention in chunks"],
     [config.recurrent !== undefined, "recurrent layers"],
     [config.hasOutputGate, "gated attention"],
-    [config.hasSinks, "attention sinks"],
     [config.alibiScale !== undefined, "ALiBi"],
     [config.temperature !== undefined, "attention temperatures"],
     [config.qkvClip !== undefined, "clipped queries, keys and values"],
     [config.hasEmbeddingNorm, "a norm of embeddings"],
-    [!isCudaActivation(config.mlp.activation), `the activation ${config.mlp.activation}`],
+    [!hasCudaActivation(config), `the activation ${config.mlp.activation}`],
     [routing !== undefined, "this routing of experts"],
-    [names.experts?.hasBias === true || names.experts?.hasRouterBias === true, "experts with biases"],
     [logitScale !== 1 && vocabSize % VECTOR !== 0, `scaled logits of a vocabulary that ${VECTOR} does not divide`],
   ];
   return reasons.flatMap(([isMissing, reason]) => (isMissing ? [reason] : []));
+}
+
+/** The clamped SwiGLU is part of the GEMMs of experts alone. */
+function hasCudaActivation({ mlp, layers, experts }: DecoderConfig): boolean {
+  if (isCudaActivation(mlp.activation)) return true;
+  const isOfExperts = layers.every((layer) => layer.mlp === "experts") && experts?.sharedIntermediateSize === 0;
+  return mlp.clamp !== undefined && isOfExperts;
 }
 
 const CUDA_ACTIVATIONS: readonly string[] = ["silu", "gelu-tanh", "gelu-erf", "relu", "relu2"];
@@ -52,4 +57,9 @@ function isCudaActivation(activation: string): activation is CudaActivation {
 export function cudaActivation({ mlp: { activation } }: Pick<DecoderConfig, "mlp">): CudaActivation {
   if (isCudaActivation(activation)) return activation;
   throw new Error(`no GPU kernel computes the activation ${activation}`);
+}
+
+/** Activation of experts, whose GEMM has the gate and up rows of an output together. */
+export function cudaExpertActivation({ mlp }: Pick<DecoderConfig, "mlp">): CudaGatedActivation {
+  return mlp.clamp ?? cudaActivation({ mlp });
 }

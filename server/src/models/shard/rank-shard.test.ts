@@ -176,6 +176,8 @@ test("shardDecoder() refuses what cannot be shared", () => {
     return () => shardDecoder(parsed, () => false, placeOf(0, ranks, stages));
   };
   assert.throws(refused({}, 3), /num_attention_heads 4 cannot be shared by 3 GPUs/);
+  const sinks = { ...LLAMA, architectures: ["GptOssForCausalLM"], num_local_experts: 4 };
+  assert.throws(refused(sinks, 2), /attention sinks of heads 4 cannot be shared by 2 GPUs/);
   assert.throws(refused({ num_attention_heads: 12, num_key_value_heads: 3 }, 2), /num_key_value_heads 3/);
   assert.throws(refused({ intermediate_size: 25 }, 2), /intermediate_size 25/);
   assert.throws(refused({ vocab_size: 32 }, 2), /vocab_size 32/);

@@ -74,6 +74,8 @@ export function expectSplits(config: DecoderConfig, { numTensorRanks, numStages 
   for (const width of [experts?.intermediateSize ?? 0, experts?.sharedIntermediateSize ?? 0]) {
     if (width % numTensorRanks !== 0) throw refusal("the width of experts", width);
   }
+  // Their checkpoints stack experts in one tensor, and biases of experts would be added by each rank.
+  if (config.hasSinks && numTensorRanks > 1) throw refusal("attention sinks of heads", numHeads);
   if (vocabSize <= VOCABULARY_STEP * numTensorRanks) throw refusal("vocab_size", vocabSize);
   if (numLayers < numStages) {
     throw new Error(`pipeline parallelism: ${numLayers} layers are too few for ${numStages} GPUs`);
