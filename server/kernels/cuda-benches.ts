@@ -5,6 +5,7 @@ import { cudaBenches as addNorm } from "./add-norm/add-norm.cuda-bench.ts";
 import { cudaBenches as attention } from "./attention/attention.cuda-bench.ts";
 import { cudaBenches as copyBlock } from "./copy-block/copy-block.cuda-bench.ts";
 import { cudaBenches as elementwise } from "./elementwise/elementwise.cuda-bench.ts";
+import { cudaBenches as expertGemm } from "./expert-gemm/expert-gemm.cuda-bench.ts";
 import { cudaBenches as expertLinear } from "./expert-linear/expert-linear.cuda-bench.ts";
 import { cudaBenches as fusedLayer } from "./fused-layer/fused-layer.cuda-bench.ts";
 import { cudaBenches as gatedMul } from "./gated-mul/gated-mul.cuda-bench.ts";
@@ -27,6 +28,7 @@ export const allCudaBenches: readonly CudaBenchSet[] = [
   ...copyBlock,
   ...elementwise,
   ...expertLinear,
+  ...expertGemm,
   ...fusedLayer,
   ...gatedMul,
   ...gatherRows,

@@ -7,6 +7,7 @@ import { cudaChecks as attention } from "./attention/attention.cuda-check.ts";
 import { cudaChecks as fixedAttention } from "./attention/fixed-attention.cuda-check.ts";
 import { cudaChecks as copyBlock } from "./copy-block/copy-block.cuda-check.ts";
 import { cudaChecks as elementwise } from "./elementwise/elementwise.cuda-check.ts";
+import { cudaChecks as expertGemm } from "./expert-gemm/expert-gemm.cuda-check.ts";
 import { cudaChecks as expertLinear } from "./expert-linear/expert-linear.cuda-check.ts";
 import { cudaChecks as fusedLayer } from "./fused-layer/fused-layer.cuda-check.ts";
 import { cudaChecks as int4Linear } from "./int4-linear/int4-linear.cuda-check.ts";
@@ -35,6 +36,7 @@ export const allCudaChecks: readonly CudaCheck[] = [
   ...fusedLayer,
   ...wgmmaGemm,
   ...expertLinear,
+  ...expertGemm,
   ...lora,
   ...copyBlock,
   ...allReduce,

@@ -8,6 +8,7 @@ import {
   launchDecodeAttention,
   launchPrefillAttention,
 } from "./attention/attention.cuda.ts";
+import { launchExpertGemm } from "./expert-gemm/expert-gemm.cuda.ts";
 import { launchExpertLinear } from "./expert-linear/expert-linear.cuda.ts";
 import { launchGatedMul } from "./gated-mul/gated-mul.cuda.ts";
 import { launchRopeStore } from "./rope-store/rope-store.cuda.ts";
@@ -114,15 +115,10 @@ const REFUSED: readonly (readonly [what: string, launch: Launch, message: RegExp
     /routeExperts: expected 1 to 4 chosen experts, got 5/,
   ],
   [
-    "more experts than a lane can mark",
-    (stream) => launchRouteExperts(stream, { ...ROUTE, numExperts: 1025, numChosen: 5 }),
-    /routeExperts: expected at most 1024 experts, got 1025/,
-  ],
-  [
     "experts with rows of 24 codes",
     (stream) =>
-      launchExpertLinear(stream, { ...EXPERT_ROWS, weightType: "e4m3", numExperts: 4, inputs: 24, outputs: 64 }),
-    /expertLinear: expected rows of a multiple of 16 elements of e4m3, got 24/,
+      launchExpertGemm(stream, { ...EXPERT_ROWS, weightType: "e4m3", numExperts: 4, inputs: 24, outputs: 64 }),
+    /expertGemm: expected rows of a multiple of 16 elements of e4m3, got 24/,
   ],
   [
     "a message larger than its staging memory",
@@ -145,18 +141,25 @@ for (const [what, launch, message] of REFUSED) {
 }
 
 test("launchExpertLinear() has tiles for every way in which choices can fall", () => {
-  const base = { weightType: "bf16", lists: LISTS, choicesPerRow: 2, x: 0n, weight: 0n, out: 0n } as const;
-  const sizes = { inputs: 64, outputs: 128, isDeterministic: true } as const;
+  const base = { type: "bf16", ids: 0n, starts: 0n, order: 0n, choicesPerRow: 2, x: 0n, weight: 0n, out: 0n } as const;
   const tilesOf = (numChoices: number, numExperts: number) => {
     const stream = new FakeKernelStream();
-    launchExpertLinear(stream, { ...base, ...sizes, numChoices, numExperts, numTokens: numChoices / 2 });
+    launchExpertLinear(stream, { ...base, numChoices, numExperts, inputs: 64, outputs: 128 });
     const [launch] = stream.launches;
-    return { size: launch?.spec.defines.ROWS, tiles: launch?.grid[1] };
+    return { size: launch?.spec.defines.TOKENS, tiles: launch?.grid[1] };
   };
   assert.deepEqual(tilesOf(2, 8), { size: 8, tiles: 2 });
   // One expert may have 57 of 64, and the seven others one each.
   assert.deepEqual(tilesOf(64, 8), { size: 8, tiles: 16 });
   assert.deepEqual(tilesOf(4096, 8), { size: 64, tiles: 72 });
+});
+
+test("launchExpertGemm() has tiles for every way in which choices can fall", () => {
+  const stream = new FakeKernelStream();
+  const rows = { ...EXPERT_ROWS, weightType: "bf16", numChoices: 64, numTokens: 32, inputs: 64, outputs: 128 } as const;
+  launchExpertGemm(stream, { ...rows, numExperts: 8, isDeterministic: true });
+  const [launch] = stream.launches;
+  assert.deepEqual([launch?.spec.defines.ROWS, launch?.grid[1]], [8, 16]);
 });
 
 test("launchAddNorm() compiles only what a layer asks for", () => {

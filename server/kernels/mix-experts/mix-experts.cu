@@ -1,5 +1,5 @@
 // out[token] = sum over the chosen experts of weight * x[token, chosen]: x [numTokens * numChosen, width], out
-// [numTokens, width]. Empties the lists of the experts, which nothing reads any more. Bound by bytes.
+// [numTokens, width]. Bound by bytes. EMPTIES_LISTS: the lists of the experts, which nothing reads any more, become empty.
 // Source: output of a mixture of experts (Shazeer et al. 2017, equation 1).
 #include "elem.cuh"
 
@@ -12,8 +12,9 @@ extern "C" __global__ void __launch_bounds__(128) mix_experts(
   const int at = (blockIdx.x * blockDim.x + threadIdx.x) * ELEM_VEC;
   PDL_TRIGGER();
   PDL_WAIT();
-  if (blockIdx.x == 0 && blockIdx.y == 0)
-    for (int i = threadIdx.x; i < numExperts; i += blockDim.x) counts[i] = 0;
+  if constexpr (IS_SET(EMPTIES_LISTS))
+    if (blockIdx.x == 0 && blockIdx.y == 0)
+      for (int i = threadIdx.x; i < numExperts; i += blockDim.x) counts[i] = 0;
   if (at >= width) return;
   float sums[ELEM_VEC] = {};
   for (int i = 0; i < numChosen; i++) {

@@ -6,7 +6,6 @@ import { uploadPattern } from "../testing/cuda-check-data.ts";
 import { launchMixExperts } from "./mix-experts.cuda.ts";
 
 const NUM_CHOSEN = 8;
-const NUM_EXPERTS = 128;
 const WIDTH = 2048;
 
 /** At the shapes of Qwen3-30B-A3B. */
@@ -21,8 +20,6 @@ function bench(context: CudaCheckContext, numTokens: number): CudaBench {
     x: uploadPattern(context, "bf16", NUM_CHOSEN * count),
     weights: uploadPattern(context, "f32", NUM_CHOSEN * numTokens),
     out: context.allocate(count * ELEM_BYTES.bf16),
-    counts: context.zeros(4 * NUM_EXPERTS),
-    numExperts: NUM_EXPERTS,
     numTokens,
     numChosen: NUM_CHOSEN,
     width: WIDTH,

@@ -1,5 +1,5 @@
 /** Codes and scales of rows on a GPU, decoded again; and the scaling of sums. Source: quantize.cu. */
-import { interleavedCodes } from "../expert-linear/expert-linear.ref.ts";
+import { interleavedCodes } from "../expert-gemm/expert-gemm.ref.ts";
 import { type CudaCheck, type CudaCheckContext, relativeError, shareOfDifferences } from "../testing/cuda-check.ts";
 import { allocateFloats, downloadFloats, seededInts, uploadFloats, uploadRandom } from "../testing/cuda-check-data.ts";
 import { launchQuantizeRows, launchScaleSums } from "./quantize.cuda.ts";

@@ -13,8 +13,6 @@ export const cudaBenches: readonly CudaBenchSet[] = [
   { name: "route-experts bf16", benches: (context) => [1, 64, 4096].map((numTokens) => bench(context, numTokens)) },
 ];
 
-const MAX_LAUNCHES = 256;
-
 function bench(context: CudaCheckContext, numTokens: number): CudaBench {
   const numIds = numTokens * NUM_CHOSEN;
   const args = {
@@ -22,11 +20,6 @@ function bench(context: CudaCheckContext, numTokens: number): CudaBench {
     logits: uploadPattern(context, "bf16", numTokens * NUM_EXPERTS),
     ids: context.allocate(4 * numIds),
     weights: context.allocate(4 * numIds),
-    // The lists grow with each launch.
-    lists: {
-      counts: context.zeros(4 * NUM_EXPERTS),
-      order: context.allocate(4 * (NUM_EXPERTS * numTokens + MAX_LAUNCHES * numIds)),
-    },
     numTokens,
     numExperts: NUM_EXPERTS,
     numChosen: NUM_CHOSEN,

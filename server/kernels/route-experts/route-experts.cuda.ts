@@ -5,7 +5,7 @@
 import type { DevicePointer, KernelStream } from "../../src/device/cuda/kernel-stream.ts";
 import { ceilDiv, type ElemType, elemDefines, expectCount, i32, ptr } from "../cuda/launch-args.ts";
 
-/** The choices of each expert. */
+/** The choices of each expert, for grouped GEMMs. */
 export interface ExpertLists {
   /** Zeros before the router; launchMixExperts() leaves zeros. */
   readonly counts: DevicePointer; // i32 [numExperts]
@@ -21,7 +21,7 @@ export interface RouteExpertsCudaArgs {
   readonly bias?: DevicePointer | undefined; // [numExperts]
   readonly ids: DevicePointer; // i32 [numTokens, numChosen], most probable first
   readonly weights: DevicePointer; // f32 [numTokens, numChosen]
-  readonly lists: ExpertLists;
+  readonly lists?: ExpertLists | undefined;
   readonly numTokens: number;
   readonly numExperts: number;
   readonly numChosen: number;
@@ -31,8 +31,6 @@ export interface RouteExpertsCudaArgs {
 const WARPS = 4;
 /** A lane keeps the weight of one choice. */
 const MAX_CHOSEN = 32;
-/** A lane marks the experts that it has chosen by bits. */
-const MAX_EXPERTS = 1024;
 
 export function launchRouteExperts(stream: KernelStream, args: RouteExpertsCudaArgs): void {
   const { type, numTokens, numExperts, numChosen, isRenormalized } = args;
@@ -41,12 +39,15 @@ export function launchRouteExperts(stream: KernelStream, args: RouteExpertsCudaA
   if (!Number.isInteger(numChosen) || numChosen < 1 || numChosen > most) {
     throw new Error(`routeExperts: expected 1 to ${most} chosen experts, got ${numChosen}`);
   }
-  if (numExperts > MAX_EXPERTS)
-    throw new Error(`routeExperts: expected at most ${MAX_EXPERTS} experts, got ${numExperts}`);
   const kernel = stream.kernel({
     source: "route-experts/route-experts.cu",
     name: "route_experts",
-    defines: { ...elemDefines(type), EXPERTS: numExperts, ...(args.bias === undefined ? {} : { HAS_BIAS: 1 }) },
+    defines: {
+      ...elemDefines(type),
+      EXPERTS: numExperts,
+      ...(args.bias === undefined ? {} : { HAS_BIAS: 1 }),
+      ...(args.lists === undefined ? {} : { APPENDS_LISTS: 1 }),
+    },
     usesProgrammaticLaunch: true,
   });
   stream.launch(kernel, [ceilDiv(numTokens, WARPS), 1, 1], [WARPS * 32, 1, 1], 0, [
@@ -54,8 +55,8 @@ export function launchRouteExperts(stream: KernelStream, args: RouteExpertsCudaA
     ptr(args.bias),
     ptr(args.ids),
     ptr(args.weights),
-    ptr(args.lists.counts),
-    ptr(args.lists.order),
+    ptr(args.lists?.counts),
+    ptr(args.lists?.order),
     i32(numTokens),
     i32(numChosen),
     i32(isRenormalized ? 1 : 0),

@@ -188,8 +188,15 @@ test("enqueueDecoder() of parallel blocks adds both branches at once", () => {
   assert.deepEqual(kernels.slice(2, 11), layer);
 });
 
-/** Two kernels beside the router's GEMM and the two grouped GEMMs. */
-const EXPERTS = ["gemm", "route_experts", "expert_linear", "expert_linear", "mix_experts"];
+const EXPERTS = [
+  "gemm",
+  "route_experts",
+  "group_by_expert",
+  "expert_linear",
+  "gated_mul",
+  "expert_linear",
+  "mix_experts",
+];
 
 test("enqueueDecoder() sends rows through the experts that they choose", () => {
   const { kernels, gemms, launches } = record(MIXTRAL, 32, { numDecoding: 2, numLogitRows: 32, keepsAllRows: true });
@@ -198,7 +205,7 @@ test("enqueueDecoder() sends rows through the experts that they choose", () => {
   const router = gemms[2];
   assert.deepEqual([router?.rows, router?.outputs, router?.inputs, router?.outputType], [32, 4, 128, "f32"]);
   const [opening, closing] = launches.filter(({ spec }) => spec.name === "expert_linear");
-  // 32 rows with two choices each: blocks of 64 rows of the matrices, and the largest possible number of tiles of choices.
+  // 32 rows with two choices each: tiles of 64 outputs, and the largest possible number of tiles of choices.
   assert.deepEqual(
     [opening?.grid, closing?.grid],
     [
@@ -206,17 +213,36 @@ test("enqueueDecoder() sends rows through the experts that they choose", () => {
       [2, 8, 1],
     ],
   );
+  const sizes = [opening, closing].map((launch) => launch?.args.slice(-4).map((arg) => ("i32" in arg ? arg.i32 : -1)));
+  assert.deepEqual(sizes, [
+    [4, 128, 512, 2],
+    [4, 256, 128, 1],
+  ]);
+});
+
+test("enqueueDecoder() takes two kernels beside the GEMMs of FP8 experts", () => {
+  const kind = { numDecoding: 2, numLogitRows: 32, keepsAllRows: true };
+  const { kernels, launches } = record(MIXTRAL, 32, kind, { hasFp8Experts: true });
+  const grouped = ["gemm", "route_experts", "expert_tiles", "expert_tiles", "mix_experts"];
+  const layer = [...LLAMA_LAYER.slice(0, 5), ...grouped, "add_norm"];
+  assert.deepEqual(kernels, ["gather_rows", "add_norm", ...layer, ...layer, "gemm"]);
+  const [opening, closing] = launches.filter(({ spec }) => spec.name === "expert_tiles");
   const sizes = [opening, closing].map((launch) => launch?.args.slice(-5).map((arg) => ("i32" in arg ? arg.i32 : -1)));
   assert.deepEqual(sizes, [
     [4, 32, 128, 256, 2],
     [4, 32, 256, 128, 1],
   ]);
+  assert.deepEqual([opening?.spec.defines.GATED, closing?.spec.defines.GATED], [1, undefined]);
+  const few = record(MIXTRAL, 2, kind, { hasFp8Experts: true, arch: "sm_90a" }).kernels;
+  assert.deepEqual(few.filter((name) => name.startsWith("expert")).slice(0, 2), ["expert_skinny", "expert_skinny"]);
+  const many = record(MIXTRAL, 32, kind, { hasFp8Experts: true, arch: "sm_90a" }).kernels;
+  assert.deepEqual(many.filter((name) => name.startsWith("expert")).slice(0, 2), ["expert_wgmma", "expert_wgmma"]);
 });
 
 test("enqueueDecoder() adds what the expert of all rows says, times its gate", () => {
   const { kernels, gemms } = record(QWEN_MOE, 32, { numDecoding: 2, numLogitRows: 32, keepsAllRows: true });
   const shared = ["gemm", "gated_mul", "gemm", "gemm", "gate_rows", "add"];
-  assert.deepEqual(kernels.slice(2, 19), [...LLAMA_LAYER.slice(0, 5), ...EXPERTS, ...shared, "add_norm"]);
+  assert.deepEqual(kernels.slice(2, 21), [...LLAMA_LAYER.slice(0, 5), ...EXPERTS, ...shared, "add_norm"]);
   assert.deepEqual(
     gemms.slice(2, 6).map(({ outputs, inputs, outputType }) => [outputs, inputs, outputType]),
     [
@@ -243,10 +269,8 @@ test("planExperts() has room for the choices of all tokens, and refuses more tha
   });
   const plan = planExperts(config, "bf16", 64);
   const memory = plan && placeRegions(plan, 0n);
-  // 64 tokens with three choices each, [64] of bf16 a choice.
-  assert.equal(Number((memory?.closed ?? 0n) - (memory?.active ?? 0n)), 64 * 3 * 64 * 2);
-  // A list of all tokens for each of 8 experts.
-  assert.equal(Number((memory?.opened ?? 0n) - (memory?.order ?? 0n)), 8 * 64 * 4);
+  // 64 tokens with three choices each, [2 * 64] of bf16 a choice.
+  assert.equal(Number((memory?.active ?? 0n) - (memory?.opened ?? 0n)), 64 * 3 * 2 * 64 * 2);
   assert.equal(plan?.numBytes, Number(memory?.sharedGate ?? 0n) + 256);
   const experts = config.experts && { ...config.experts, numExperts: 64, numChosen: 33 };
   assert.throws(() => planExperts({ ...config, experts }, "bf16", 64), /at most 32 experts a token, got 33/);

@@ -1,10 +1,7 @@
 /** A mixture of experts on a GPU: routing, the chosen experts, their weighted sum, and the shared expert. */
 import { launchAdd, launchGateRows } from "../../../kernels/elementwise/elementwise.cuda.ts";
-import {
-  type ExpertLinearCudaArgs,
-  launchExpertLinear,
-  launchPlainExpertLinear,
-} from "../../../kernels/expert-linear/expert-linear.cuda.ts";
+import { type ExpertGemmCudaArgs, launchExpertGemm } from "../../../kernels/expert-gemm/expert-gemm.cuda.ts";
+import { launchExpertLinear, launchGroupByExpert } from "../../../kernels/expert-linear/expert-linear.cuda.ts";
 import { launchGatedMul } from "../../../kernels/gated-mul/gated-mul.cuda.ts";
 import { launchMixExperts } from "../../../kernels/mix-experts/mix-experts.cuda.ts";
 import { launchRouteExperts } from "../../../kernels/route-experts/route-experts.cuda.ts";
@@ -40,19 +37,32 @@ interface Rows {
   readonly y: DevicePointer;
 }
 
+/**
+ * bf16 experts without biases keep the kernels that GPUs have run: they become true once those of kernels/expert-gemm have
+ * (bench/gpu/main.ts checks).
+ */
+const GROUPS_BF16 = false;
+
+/** Whether the grouped GEMMs of kernels/expert-gemm serve, with lists of the router. */
+function usesLists({ model }: CudaPass, { in: opening, out: closing, inBias }: ExpertWeights<CudaTensor>): boolean {
+  const isSpecial = opening.type === "e4m3" || closing.type === "e4m3" || inBias !== undefined;
+  return model.type === "bf16" && (isSpecial || GROUPS_BF16);
+}
+
 function enqueueRoute(
   pass: CudaPass,
-  { router, routerBias }: ExpertWeights<CudaTensor>,
+  experts: ExpertWeights<CudaTensor>,
   { numExperts, numChosen, isRenormalized }: Experts,
   { logits, ids, weights, counts, order }: ExpertsMemory,
   x: DevicePointer,
   numRows: number,
 ): void {
-  const linear = { weight: router, bias: undefined };
+  const linear = { weight: experts.router, bias: undefined };
   enqueueGemm(pass, { x: { address: x }, linear, rows: numRows, y: logits }, { outputType: "f32" });
   const choice = { numTokens: numRows, numExperts, numChosen, isRenormalized };
-  const out = { ids, weights, lists: { counts, order } };
-  launchRouteExperts(pass.stream, { type: "f32", logits, bias: routerBias?.address, ...out, ...choice });
+  const lists = usesLists(pass, experts) ? { counts, order } : undefined;
+  const bias = experts.routerBias?.address;
+  launchRouteExperts(pass.stream, { type: "f32", logits, bias, ids, weights, lists, ...choice });
 }
 
 function enqueueChosen(
@@ -64,15 +74,17 @@ function enqueueChosen(
 ): void {
   const { stream, model } = pass;
   const { numExperts, numChosen } = experts;
-  if (model.type === "f32") enqueuePlain(pass, weights, experts, memory, rows);
-  else enqueueGrouped(pass, weights, experts, memory, rows);
+  const hasLists = usesLists(pass, weights);
+  if (hasLists) enqueueGrouped(pass, weights, experts, memory, rows);
+  else enqueueSorted(pass, weights, experts, memory, rows);
   const { closed: x, weights: shares, counts } = memory;
   const { numRows: numTokens, y: out } = rows;
-  const sum = { x, weights: shares, out, counts, numExperts, numTokens, numChosen, width: model.config.hiddenSize };
+  const lists = hasLists ? { counts, numExperts } : undefined;
+  const sum = { x, weights: shares, out, lists, numTokens, numChosen, width: model.config.hiddenSize };
   launchMixExperts(stream, { type: model.type, ...sum });
 }
 
-/** The gated activation is the epilogue of the first GEMM. */
+/** By the lists of the router. The gated activation is the epilogue of the first GEMM. */
 function enqueueGrouped(
   { stream, model }: CudaPass,
   weights: ExpertWeights<CudaTensor>,
@@ -84,7 +96,7 @@ function enqueueGrouped(
   const { hiddenSize } = config;
   const numChoices = numRows * numChosen;
   const choices = { lists: { counts, order }, numTokens: numRows, numChoices, numExperts, isDeterministic };
-  launchExpertLinear(stream, {
+  launchExpertGemm(stream, {
     ...choices,
     ...matricesOf(weights.in, weights.inBias),
     choicesPerRow: numChosen,
@@ -94,7 +106,7 @@ function enqueueGrouped(
     inputs: hiddenSize,
     outputs: intermediateSize,
   });
-  launchExpertLinear(stream, {
+  launchExpertGemm(stream, {
     ...choices,
     ...matricesOf(weights.out, weights.outBias),
     choicesPerRow: 1,
@@ -109,28 +121,44 @@ function enqueueGrouped(
 function matricesOf(
   { address, type, scales }: CudaTensor,
   bias: CudaTensor | undefined,
-): Pick<ExpertLinearCudaArgs, "weight" | "weightType" | "scales" | "bias"> {
+): Pick<ExpertGemmCudaArgs, "weight" | "weightType" | "scales" | "bias"> {
   if (type !== "bf16" && type !== "e4m3") throw new Error(`experts of ${type}: no grouped GEMM takes them`);
   return { weight: address, weightType: type, scales, bias: bias?.address };
 }
 
-/** In f32, for exactness. */
-function enqueuePlain(
+/** Choices sorted by expert. */
+function enqueueSorted(
   { stream, model }: CudaPass,
   weights: ExpertWeights<CudaTensor>,
-  { numChosen, intermediateSize }: Experts,
-  { ids, opened, active, closed }: ExpertsMemory,
+  { numExperts, numChosen, intermediateSize }: Experts,
+  { ids, starts, order, opened, active, closed }: ExpertsMemory,
   { x, numRows }: Rows,
 ): void {
-  const { config, type } = model;
+  const { type, config } = model;
   const { hiddenSize } = config;
   const numChoices = numRows * numChosen;
-  const opening = { ...plainMatrices(weights.in, weights.inBias), inputs: hiddenSize, outputs: 2 * intermediateSize };
-  launchPlainExpertLinear(stream, { ids, numChoices, choicesPerRow: numChosen, x, out: opened, ...opening });
+  const choices = { type, ids, numChoices, numExperts, starts, order };
+  launchGroupByExpert(stream, choices);
+  launchExpertLinear(stream, {
+    ...choices,
+    ...plainMatrices(weights.in, weights.inBias),
+    choicesPerRow: numChosen,
+    x,
+    out: opened,
+    inputs: hiddenSize,
+    outputs: 2 * intermediateSize,
+  });
   const gate = { gateUp: opened, out: active, numRows: numChoices, width: intermediateSize };
   launchGatedMul(stream, { type, activation: cudaExpertActivation(config), ...gate });
-  const closing = { ...plainMatrices(weights.out, weights.outBias), inputs: intermediateSize, outputs: hiddenSize };
-  launchPlainExpertLinear(stream, { ids, numChoices, choicesPerRow: 1, x: active, out: closed, ...closing });
+  launchExpertLinear(stream, {
+    ...choices,
+    ...plainMatrices(weights.out, weights.outBias),
+    choicesPerRow: 1,
+    x: active,
+    out: closed,
+    inputs: intermediateSize,
+    outputs: hiddenSize,
+  });
 }
 
 function plainMatrices(

@@ -74,6 +74,7 @@ export function record(
   {
     cacheType = "bf16",
     hasCodes = false,
+    hasFp8Experts = false,
     hasInt4 = false,
     hasCodedOutput = false,
     isDeterministic,
@@ -81,6 +82,7 @@ export function record(
   }: {
     cacheType?: CudaCacheType;
     hasCodes?: boolean;
+    hasFp8Experts?: boolean;
     /** Matrices of layers in INT4, in groups of 64, where their sides allow it. */
     hasInt4?: boolean;
     hasCodedOutput?: boolean;
@@ -95,7 +97,8 @@ export function record(
     address += 2n ** 20n;
     if (hasInt4 && isLayerMatrix(plan) && plan.shape.every((size) => size % 64 === 0))
       return { address, type: "int4", shape: plan.shape, scales: address, groupSize: 64 };
-    const isCoded = plan.kind === "vocabulary" ? hasCodedOutput && plan.isGemmOperand : hasCodes && isLayerMatrix(plan);
+    const isCodedLayer = (hasCodes && isLayerMatrix(plan)) || (hasFp8Experts && plan.shape.length === 3);
+    const isCoded = plan.kind === "vocabulary" ? hasCodedOutput && plan.isGemmOperand : isCodedLayer;
     return { address, type: isCoded ? "e4m3" : "bf16", shape: plan.shape, scales: isCoded ? address : undefined };
   });
   const bounds = { maxTokens: 64, maxSequences: 16, maxLogitRows: 16 };

@@ -2,12 +2,12 @@
 // weight[expert]^T. A block takes 16 * TILES matrix rows of one expert and up to ROWS of its choices; its warps take
 // ranges of the inputs in turn and reduce at the end, so that many small blocks keep the memory busy with few tokens.
 // Options: TILES, STAGES; ROWS: 8 or 16; BLOCKS_PER_SM; WEIGHT_E4M3: codes with a scale per row (quantize.cu,
-// INTERLEAVED); HAS_BIAS; GATED, ACTIVATION: as in expert-linear.cu; LISTS_EARLY: the lists were complete before the
+// INTERLEAVED); HAS_BIAS; GATED, ACTIVATION: as in expert-tiles.cu; LISTS_EARLY: the lists were complete before the
 // previous kernel started, so that weights are requested before it ends.
 // Roofline: bytes of the chosen experts. With one choice an expert, 2 FLOP a weight.
 // Source: PTX ISA, mma.sync, cp.async and griddepcontrol; FP8 E4M3 (Micikevicius et al. 2022); mixture of experts
 // (Shazeer et al. 2017).
-#include "expert-tiles.cuh"
+#include "expert-schedule.cuh"
 #include "skinny-tile.cuh"
 
 constexpr bool isGated = IS_SET(GATED), readsListsEarly = IS_SET(LISTS_EARLY);

@@ -10,7 +10,7 @@
 // Roofline: bytes of the experts that have choices, up to about 200 choices an expert; then FLOP.
 // Source: warp-specialized persistent grouped GEMM of CUTLASS 3; mixture of experts (Shazeer et al. 2017); PTX ISA,
 // wgmma.mma_async, cp.async.bulk.tensor, cp.async.mbarrier.arrive, fence.proxy.async, setmaxnreg.
-#include "expert-tiles.cuh"
+#include "expert-schedule.cuh"
 #include "skinny-tile.cuh"
 #include "tma.cuh"
 #include "wgmma.cuh"
