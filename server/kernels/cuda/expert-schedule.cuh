@@ -44,8 +44,9 @@ struct ExpertSchedule {
 };
 
 // A sum of the expert's matrix row `at` (of all experts) as the result that the activation takes.
-__device__ __forceinline__ float finish_sum(float sum, float factor, const float* scales, const float* bias, u64 at) {
-  if constexpr (IS_SET(WEIGHT_E4M3)) sum *= factor * scales[at];
+__device__ __forceinline__ float finish_sum(float sum, float factor, const void* scales, const float* bias, u64 at) {
+  if constexpr (IS_SET(WEIGHT_E4M3)) sum *= factor * reinterpret_cast<const float*>(scales)[at];
+  if constexpr (IS_SET(WEIGHT_MXFP4)) sum *= factor;
   if constexpr (IS_SET(HAS_BIAS)) sum += bias[at];
   return sum;
 }

@@ -74,6 +74,68 @@ struct InterleavedE4m3 : E4m3AsBf16 {
   }
 };
 
+// MXFP4: E2M1 codes, of which 32 inputs share a power of two (pack-mxfp4.ts has the order of bits). A code's bits as those
+// of bf16 are 2^126 too small; block scales come 2^63 too large, so that neither leaves bf16.
+// Source: OCP Microscaling Formats (MX) v1.0, sections 5.2 and 5.3.3.
+struct Mxfp4Weights : WeightRun<64> {
+  static constexpr float factor = 9.223372036854775808e18f; // 2^63
+
+  // Two codes of a word: sign, exponent and fraction to their places.
+  __device__ __forceinline__ static u32 spread(u32 word, int pair) {
+    if (pair < 3) return (word << (3 * pair)) & 0x81c081c0u;
+    return ((word << 1) & 0x80008000u) | ((word >> 4) & 0x00c000c0u) | ((word >> 5) & 0x01000100u);
+  }
+  __device__ __forceinline__ static u32 scaled(u32 word, int pair, u32 scale) {
+    u32 two;
+    asm("fma.rn.bf16x2 %0, %1, %2, %3;" : "=r"(two) : "r"(spread(word, pair)), "r"(scale), "r"(0x80008000u));
+    return two;
+  }
+  // A word has the codes of two steps.
+  __device__ __forceinline__ static u32 x_low(const uint4* runs, int step) {
+    return word_at(runs, 16 * (step >> 3) + 8 * (step & 1) + (step >> 1 & 3));
+  }
+  __device__ __forceinline__ static u32 x_high(const uint4* runs, int step) {
+    return word_at(runs, 16 * (step >> 3) + 8 * (step & 1) + (step >> 1 & 3) + 4);
+  }
+};
+
+// Scales of blocks of inputs that a thread needs for the rows g and g + 8 of a tile; most formats have none.
+template <typename Weights>
+struct BlockScales {
+  __device__ __forceinline__ void load(const void*, u64, u64, int, int, int) {}
+  __device__ __forceinline__ void fragment(const uint4 (&low)[2], const uint4 (&high)[2], int step, u32 (&a)[4]) const {
+    Weights::fragment(low, high, step, a);
+  }
+};
+
+template <>
+struct BlockScales<Mxfp4Weights> {
+  u32 low[2], high[2]; // each twice, as bf16
+
+  // `scales`: u8 [rows, inputs / 32], exponents of bf16.
+  __device__ __forceinline__ void load(const void* scales, u64 lowRow, u64 highRow, int chunk, int t, int inputs) {
+    const int numBlocks = inputs / 32;
+    const u8* blocks = reinterpret_cast<const u8*>(scales);
+#pragma unroll
+    for (int i = 0; i < 2; i++) {
+      const int block = chunk * 8 + t + 4 * i;
+      const bool isThere = block < numBlocks;
+      low[i] = isThere ? blocks[lowRow * numBlocks + block] * 0x00800080u : 0;
+      high[i] = isThere ? blocks[highRow * numBlocks + block] * 0x00800080u : 0;
+    }
+  }
+  __device__ __forceinline__ void fragment(const uint4 (&lowCodes)[2], const uint4 (&highCodes)[2], int step,
+                                           u32 (&a)[4]) const {
+    const u32 lowWord = word_of(lowCodes, step >> 1), highWord = word_of(highCodes, step >> 1);
+    const u32 lowScale = low[step >> 3], highScale = high[step >> 3];
+    const int pair = 2 * (step & 1);
+    a[0] = Mxfp4Weights::scaled(lowWord, pair, lowScale);
+    a[1] = Mxfp4Weights::scaled(highWord, pair, highScale);
+    a[2] = Mxfp4Weights::scaled(lowWord, pair + 1, lowScale);
+    a[3] = Mxfp4Weights::scaled(highWord, pair + 1, highScale);
+  }
+};
+
 // FP8 codes as f16, exactly.
 struct E4m3AsF16 : WeightRun<32> {
   static constexpr float factor = 1.f;

@@ -19,11 +19,11 @@ const QWEN: readonly Shape[] = [
   { numExperts: 128, numChosen: 8, inputs: 768, outputs: 2048, isGated: false },
 ];
 const NUM_TOKENS = [1, 2, 4, 8, 16, 32, 64, 128, 256, 2048, 8192];
-const BYTES: Readonly<Record<ExpertWeightType, number>> = { bf16: 2, e4m3: 1 };
+const BYTES: Readonly<Record<ExpertWeightType, number>> = { bf16: 2, e4m3: 1, mxfp4: 17 / 32 };
 /** Weights rotate past the L2 cache. */
 const COPIES_BYTES = 2 ** 28;
 
-export const cudaBenches: readonly CudaBenchSet[] = (["bf16", "e4m3"] as const).map((weightType) => ({
+export const cudaBenches: readonly CudaBenchSet[] = (["bf16", "e4m3", "mxfp4"] as const).map((weightType) => ({
   name: `expert-gemm ${weightType}`,
   benches: (context) => QWEN.flatMap((shape) => benches(context, weightType, shape)),
 }));
@@ -33,9 +33,10 @@ function benches(context: CudaCheckContext, weightType: ExpertWeightType, shape:
   const matrixRows = numExperts * outputs * (isGated ? 2 : 1);
   const bytes = matrixRows * inputs * BYTES[weightType];
   const weights = Array.from({ length: Math.max(2, Math.ceil(COPIES_BYTES / bytes)) }, () =>
-    uploadPattern(context, "bf16", bytes / 2),
+    uploadPattern(context, "bf16", Math.ceil(bytes / 2)),
   );
-  const scales = weightType === "e4m3" ? uploadPattern(context, "f32", matrixRows) : undefined;
+  const scaleBytes = { bf16: 0, e4m3: 4 * matrixRows, mxfp4: (matrixRows * inputs) / 32 }[weightType];
+  const scales = scaleBytes > 0 ? context.zeros(scaleBytes) : undefined;
   return NUM_TOKENS.map((numTokens) => bench(context, { weightType, shape, weights, scales, numTokens }));
 }
 

@@ -14,6 +14,7 @@ import {
   type CheckInput,
   downloadFloats,
   seededFloats,
+  seededInts,
   seededOrder,
   uploadFloats,
   uploadRandom,
@@ -22,6 +23,7 @@ import { fromElements, toElements } from "../testing/cuda-elements.ts";
 import { launchExpertGemm } from "./expert-gemm.cuda.ts";
 import { gatedRef, interleavedCodes, withExpertBiases } from "./expert-gemm.ref.ts";
 import type { ExpertGemmPlan, ExpertWeightType } from "./expert-plan.ts";
+import { packMxfp4, packMxfp4Scales } from "./pack-mxfp4.ts";
 
 /** How choices fall: evenly, or one of each token to the last expert and none to the first. */
 type Spread = "even" | "one";
@@ -92,6 +94,13 @@ const VARIANTS: readonly Variant[] = [
   ]),
 ];
 
+const MXFP4: readonly Variant[] = [
+  { ...SHAPE, numTokens: 1, plan: SKINNY, isGated: CLAMP, hasBias: true },
+  { ...SHAPE, numTokens: 7, plan: { ...SKINNY, tiles: 2 } as const, inputs: 2080, spread: "one" as const },
+  { ...SHAPE, numTokens: 20, plan: { kernel: "tiles", rows: 8 } as const, inputs: 160, outputs: 104 },
+  { ...SHAPE, numTokens: 33, plan: { kernel: "tiles", rows: 32 } as const, isGated: CLAMP, hasBias: true, inputs: 352 },
+].map((variant) => ({ ...variant, weightType: "mxfp4" }) as const);
+
 export const cudaChecks: readonly CudaCheck[] = [
   ...(["f32", "bf16"] as const).flatMap((type) =>
     [true, false].map((isRenormalized) => ({
@@ -100,7 +109,7 @@ export const cudaChecks: readonly CudaCheck[] = [
       run: (context: CudaCheckContext) => runRoute(context, type, isRenormalized),
     })),
   ),
-  ...VARIANTS.map((variant) => ({
+  ...[...VARIANTS, ...MXFP4].map((variant) => ({
     name: nameOf(variant),
     maxError: 5e-3,
     needsWgmma: variant.plan === undefined || variant.plan.kernel === "wgmma",
@@ -196,6 +205,7 @@ function uploadWeights(
   numRows: number,
   inputs: number,
 ): CheckInput & { readonly scales: bigint | undefined } {
+  if (weightType === "mxfp4") return uploadMxfp4(context, numRows, inputs);
   if (weightType !== "e4m3") return { ...uploadRandom(context, weightType, numRows * inputs, 3), scales: undefined };
   const stored = toElements("e4m3", seededFloats(numRows * inputs, 3, CODE_SPREAD));
   const scales = uploadFloats(
@@ -205,6 +215,31 @@ function uploadWeights(
   );
   const values = fromElements("e4m3", stored).map((code, i) => code * (scales.values[Math.floor(i / inputs)] ?? 0));
   return { pointer: context.upload(interleavedCodes(new Uint8Array(stored))), values, scales: scales.pointer };
+}
+
+const E2M1 = [0, 0.5, 1, 1.5, 2, 3, 4, 6];
+
+/** Random codes; scales around one with outliers in the columns that errorOfColumns() sets apart. */
+function uploadMxfp4(
+  context: CudaCheckContext,
+  numRows: number,
+  inputs: number,
+): CheckInput & { readonly scales: bigint | undefined } {
+  const numBlocks = inputs / 32;
+  const blocks = Uint8Array.from(seededInts((numRows * inputs) / 2, 3, 256));
+  const exponents = Uint8Array.from(seededInts(numRows * numBlocks, 5, 6), (exponent, i) =>
+    Math.floor(i / numBlocks) % OUTLIER_STEP === 0 ? 124 + exponent + 10 : 124 + exponent,
+  );
+  const values = Float32Array.from({ length: numRows * inputs }, (_, i) => {
+    const byte = blocks[i >> 1] ?? 0;
+    const code = i % 2 === 0 ? byte & 15 : byte >> 4;
+    return (code > 7 ? -1 : 1) * (E2M1[code & 7] ?? 0) * 2 ** ((exponents[Math.floor(i / 32)] ?? 0) - 127);
+  });
+  return {
+    pointer: context.upload(packMxfp4(blocks)),
+    values,
+    scales: context.upload(packMxfp4Scales(exponents)),
+  };
 }
 
 async function runLinear(context: CudaCheckContext, variant: Variant): Promise<number> {

@@ -27,9 +27,9 @@ export interface ExpertGemmCudaArgs {
   readonly inputs: number;
   readonly outputs: number;
   readonly weightType: ExpertWeightType;
-  /** Rows of FP8 codes are interleaved (quantize.cuda.ts). */
+  /** Rows of FP8 codes are interleaved (quantize.cuda.ts), those of MXFP4 packed (pack-mxfp4.ts). */
   readonly weight: DevicePointer; // [numExperts, outputs, inputs]; gated: [numExperts, 2 * outputs, inputs]
-  /** f32, one for each row of the matrices; of codes only. */
+  /** FP8: f32, one for each row of the matrices. MXFP4: u8, one for 32 inputs of a row. */
   readonly scales?: DevicePointer | undefined;
   readonly lists: ExpertLists;
   /** The first half of a matrix gives what is activated and multiplies what the second gives. */
@@ -42,8 +42,8 @@ export interface ExpertGemmCudaArgs {
 }
 
 const MAX_LINES = 2 ** 31 - 1;
-const CODE_STEP = 16;
-const FLOAT_STEP = 8;
+/** Inputs of 16 bytes. */
+const INPUT_STEPS: Readonly<Record<ExpertWeightType, number>> = { bf16: 8, e4m3: 16, mxfp4: 32 };
 const TILES_THREADS = 128;
 const TILES_STAGES = 3;
 const TILES_MATRIX_ROWS = 64;
@@ -59,7 +59,7 @@ export function launchExpertGemm(
 ): void {
   const { weightType, inputs, numChoices, numExperts, outputs } = args;
   expectCount("expertGemm", "choice", numChoices);
-  const step = weightType === "e4m3" ? CODE_STEP : FLOAT_STEP;
+  const step = INPUT_STEPS[weightType];
   if (!Number.isInteger(inputs) || inputs < step || inputs % step !== 0)
     throw new Error(`expertGemm: expected rows of a multiple of ${step} elements of ${weightType}, got ${inputs}`);
   if (2 * numExperts * outputs > MAX_LINES) throw new Error(`expertGemm: too many rows, ${numExperts} x ${outputs}`);
@@ -155,6 +155,7 @@ function commonDefines(args: ExpertGemmCudaArgs): Defines {
   const { weightType, gatedBy } = args;
   return {
     ...(weightType === "e4m3" ? { WEIGHT_E4M3: 1 } : {}),
+    ...(weightType === "mxfp4" ? { WEIGHT_MXFP4: 1 } : {}),
     ...biasDefines(args),
     ...(gatedBy === undefined ? {} : { GATED: 1, ...gatedDefines(gatedBy) }),
   };

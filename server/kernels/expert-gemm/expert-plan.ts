@@ -5,14 +5,14 @@
  * | choices                          | kernel                                                    |
  * |----------------------------------|-----------------------------------------------------------|
  * | of 1 to 16 tokens                | skinny: small blocks, inputs divided among warps          |
- * | of more, on sm_90a               | wgmma: persistent blocks, TMA                              |
+ * | of more, on sm_90a, not MXFP4    | wgmma: persistent blocks, TMA                              |
  * | any other; deterministic mode    | tiles: mma.sync, each element one sum in order of inputs   |
  */
 import type { KernelStream } from "../../src/device/cuda/kernel-stream.ts";
 import { hasWgmma } from "../cuda/device-limits.ts";
 import { ceilDiv } from "../cuda/launch-args.ts";
 
-export type ExpertWeightType = "bf16" | "e4m3";
+export type ExpertWeightType = "bf16" | "e4m3" | "mxfp4";
 
 export interface ExpertGemmShape {
   readonly weightType: ExpertWeightType;
@@ -42,7 +42,7 @@ export type ExpertGemmPlan =
   | { readonly kernel: "tiles"; readonly rows: 8 | 16 | 32 | 64 };
 
 /** Inputs of 128 bytes of a row of weights. */
-export const LINE_INPUTS: Readonly<Record<ExpertWeightType, number>> = { bf16: 64, e4m3: 128 };
+export const LINE_INPUTS: Readonly<Record<ExpertWeightType, number>> = { bf16: 64, e4m3: 128, mxfp4: 256 };
 const LINE_BYTES = 128;
 /** Matrix rows of a tile of WGMMA, and of mma.sync. */
 const TILE = 64;
@@ -68,13 +68,15 @@ export function planExpertGemm(device: Pick<KernelStream, "arch" | "numSms">, sh
   const { numTokens, isDeterministic = false } = shape;
   if (isDeterministic) return planTiles(shape);
   if (numTokens <= MAX_SKINNY_TOKENS && shape.outputs % skinnyOutputs(shape, 1) === 0) return planSkinny(device, shape);
-  return hasWgmma(device.arch) ? planWgmma(device, shape) : planTiles(shape);
+  return hasWgmma(device.arch) && shape.weightType !== "mxfp4" ? planWgmma(device, shape) : planTiles(shape);
 }
 
-function planTiles({ numChoices, numExperts }: ExpertGemmShape): ExpertGemmPlan {
+function planTiles({ weightType, numChoices, numExperts }: ExpertGemmShape): ExpertGemmPlan {
   // Small enough that most of a tile is filled: the matrices are then read once each.
   const average = numChoices / numExperts;
-  return { kernel: "tiles", rows: TILE_ROWS.find((size) => average <= size) ?? LARGEST_TILE_ROWS };
+  // Lines of MXFP4 go with twice the inputs.
+  const largest = weightType === "mxfp4" ? TILE_ROWS[2] : LARGEST_TILE_ROWS;
+  return { kernel: "tiles", rows: TILE_ROWS.find((size) => average <= size) ?? largest };
 }
 
 /** Outputs of a block; of a gated matrix half of its rows. */
@@ -86,7 +88,11 @@ function planSkinny({ numSms }: Pick<KernelStream, "numSms">, shape: ExpertGemmS
   const active = activeExperts(shape);
   const wide = skinnyOutputs(shape, 2);
   const isWide = shape.outputs % wide === 0 && (active * shape.outputs) / wide >= MANY_BLOCKS * numSms;
-  return { kernel: "skinny", rows: shape.numChoices / active > MANY_ROWS ? 16 : 8, tiles: isWide ? 2 : 1 };
+  return {
+    kernel: "skinny",
+    rows: shape.weightType !== "mxfp4" && shape.numChoices / active > MANY_ROWS ? 16 : 8,
+    tiles: isWide ? 2 : 1,
+  };
 }
 
 /** Experts that have choices, if these fall evenly. */

@@ -2,7 +2,7 @@
 // weight[expert]^T. A block takes 16 * TILES matrix rows of one expert and up to ROWS of its choices; its warps take
 // ranges of the inputs in turn and reduce at the end, so that many small blocks keep the memory busy with few tokens.
 // Options: TILES, STAGES; ROWS: 8 or 16; BLOCKS_PER_SM; WEIGHT_E4M3: codes with a scale per row (quantize.cu,
-// INTERLEAVED); HAS_BIAS; GATED, ACTIVATION: as in expert-tiles.cu; LISTS_EARLY: the lists were complete before the
+// INTERLEAVED); WEIGHT_MXFP4: pack-mxfp4.ts; HAS_BIAS; GATED, ACTIVATION: as in expert-tiles.cu; LISTS_EARLY: the lists were complete before the
 // previous kernel started, so that weights are requested before it ends.
 // Roofline: bytes of the chosen experts. With one choice an expert, 2 FLOP a weight.
 // Source: PTX ISA, mma.sync, cp.async and griddepcontrol; FP8 E4M3 (Micikevicius et al. 2022); mixture of experts
@@ -11,7 +11,7 @@
 #include "skinny-tile.cuh"
 
 constexpr bool isGated = IS_SET(GATED), readsListsEarly = IS_SET(LISTS_EARLY);
-typedef Choose<IS_SET(WEIGHT_E4M3), InterleavedE4m3, Bf16Weights> Weights;
+typedef Choose<IS_SET(WEIGHT_E4M3), InterleavedE4m3, Choose<IS_SET(WEIGHT_MXFP4), Mxfp4Weights, Bf16Weights>> Weights;
 
 #define WARPS 8
 #define THREADS (WARPS * WARP)
@@ -25,8 +25,10 @@ extern __shared__ __align__(16) u8 shared[];
 
 typedef float Sums[TILES][ROW_TILES][4];
 
+// Beside a stage of weights.
 struct Rows {
   uint4 runs[ROW_TILES][Weights::run / 8]; // of row g of each eight
+  BlockScales<Weights> scales[TILES];
 };
 
 // Row of the expert's matrix that is row `local` of the block.
@@ -44,7 +46,7 @@ __device__ __forceinline__ void multiply(const u8* lines, const Rows& rows, Sums
 #pragma unroll
     for (int step = 0; step < Weights::steps; step++) {
       u32 a[4];
-      Weights::fragment(low, high, step, a);
+      rows.scales[i].fragment(low, high, step, a);
 #pragma unroll
       for (int r = 0; r < ROW_TILES; r++)
         mma_bf16(sums[i][r], a, Weights::x_low(rows.runs[r], step), Weights::x_high(rows.runs[r], step));
@@ -76,7 +78,7 @@ __device__ __forceinline__ float add_warps(const float* warpSums, int row, int c
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_SM) expert_skinny(
     const u16* x,        // bf16 [numChoices / choicesPerRow, inputs]
     const u8* weight,    // [numExperts, matrixRows, inputs]
-    const float* scales, // [numExperts, matrixRows] of codes
+    const void* scales,  // f32 [numExperts, matrixRows] of FP8 codes; u8 [.., inputs / 32] of MXFP4
     const float* bias,   // [numExperts, matrixRows]
     const int* counts,   // [numExperts]
     const int* order,    // [numExperts, numTokens]: the choices of each expert
@@ -125,6 +127,10 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_SM) expert_skin
     rowOf[r] = row < numHere ? x + (u64)(list[row] / choicesPerRow) * inputs : nullptr;
   }
   const auto load_x = [&](int chunk, Rows& rows) {
+#pragma unroll
+    for (int i = 0; i < TILES; i++)
+      rows.scales[i].load(scales, firstRow + matrix_row(16 * i + g, firstOutput, outputs),
+                          firstRow + matrix_row(16 * i + g + 8, firstOutput, outputs), chunk, t, inputs);
 #pragma unroll
     for (int r = 0; r < ROW_TILES; r++) {
 #pragma unroll

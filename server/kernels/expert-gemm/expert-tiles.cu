@@ -3,7 +3,8 @@
 // matrix rows of one expert and up to ROWS of its choices. The weights are the A operand, so that 8 choices fill a tile.
 // GATED: the matrix has gate rows, then up rows; the 16 rows of an A fragment are 8 of each, so that a thread holds both
 // sums of act(gate) * up.
-// Options: ROWS: 8, 16, 32 or 64; WEIGHT_E4M3: codes with a scale per row (quantize.cu, INTERLEAVED); HAS_BIAS; GATED,
+// Options: ROWS: 8, 16, 32 or 64; WEIGHT_E4M3: codes with a scale per row (quantize.cu, INTERLEAVED);
+// WEIGHT_MXFP4: pack-mxfp4.ts; HAS_BIAS; GATED,
 // ACTIVATION.
 // Roofline: bytes of the chosen experts for few tokens, FLOP for many.
 // Source: mixture of experts (Shazeer et al. 2017; Fedus et al. 2021); PTX ISA, mma.sync.
@@ -11,7 +12,7 @@
 #include "skinny-tile.cuh"
 
 constexpr bool isGated = IS_SET(GATED);
-typedef Choose<IS_SET(WEIGHT_E4M3), InterleavedE4m3, Bf16Weights> Weights;
+typedef Choose<IS_SET(WEIGHT_E4M3), InterleavedE4m3, Choose<IS_SET(WEIGHT_MXFP4), Mxfp4Weights, Bf16Weights>> Weights;
 
 #define WARPS 4
 #define THREADS (WARPS * WARP)
@@ -37,7 +38,7 @@ __device__ __forceinline__ int matrix_row(int local, int firstOutput, int output
 extern "C" __global__ void __launch_bounds__(THREADS) expert_tiles(
     const u16* x,        // bf16 [numChoices / choicesPerRow, inputs]
     const u8* weight,    // [numExperts, matrixRows, inputs]
-    const float* scales, // [numExperts, matrixRows] of codes
+    const void* scales,  // f32 [numExperts, matrixRows] of FP8 codes; u8 [.., inputs / 32] of MXFP4
     const float* bias,   // [numExperts, matrixRows]
     const int* counts,   // [numExperts]
     const int* order,    // [numExperts, numTokens]: the choices of each expert
@@ -88,16 +89,22 @@ extern "C" __global__ void __launch_bounds__(THREADS) expert_tiles(
 #pragma unroll
   for (int s = 0; s < STAGES - 1; s++) copy_step(s);
   float sums[ROW_TILES][4] = {};
+  // Rows g and g + 8 of the warp's tile; rows after the last one repeat it.
+  const int lastRow = (isGated ? 2 * outputs : outputs) - 1;
+  const int scaleRow = min(matrix_row(warp * 16 + g, firstOutput, outputs), lastRow);
+  const int scaleRow8 = min(matrix_row(warp * 16 + g + 8, firstOutput, outputs), lastRow);
   for (int step = 0; step < numSteps; step++) {
     cp_async_wait<STAGES - 2>();
     __syncthreads();
     copy_step(step + STAGES - 1);
     const u8* stage = shared + (step % STAGES) * STAGE_BYTES;
+    BlockScales<Weights> blockScales;
+    blockScales.load(scales, firstRow + scaleRow, firstRow + scaleRow8, step, t, inputs);
     uint4 low[2], high[2];
     load_lines(stage + warp * TILE_STAGE_BYTES, g, t, low, high);
     u32 a[Weights::steps][4];
 #pragma unroll
-    for (int s = 0; s < Weights::steps; s++) Weights::fragment(low, high, s, a[s]);
+    for (int s = 0; s < Weights::steps; s++) blockScales.fragment(low, high, s, a[s]);
 #pragma unroll
     for (int r = 0; r < ROW_TILES; r++) {
       uint4 runs[Weights::run / 8];

@@ -1,7 +1,7 @@
 /** A tensor in the memory of a device, and the layout of many of them in one allocation. Knows no model. */
 import type { DevicePointer } from "./kernel-stream.ts";
 
-export type CudaType = "f32" | "bf16" | "f16" | "e4m3" | "i8" | "i32" | "int4";
+export type CudaType = "f32" | "bf16" | "f16" | "e4m3" | "i8" | "i32" | "int4" | "mxfp4";
 
 export const CUDA_TYPE_BYTES: Readonly<Record<CudaType, number>> = {
   f32: 4,
@@ -11,6 +11,7 @@ export const CUDA_TYPE_BYTES: Readonly<Record<CudaType, number>> = {
   i8: 1,
   i32: 4,
   int4: 0.5,
+  mxfp4: 0.5,
 };
 
 /** Groups of inputs that share a scale in an INT4 matrix. */
@@ -27,7 +28,7 @@ export interface CudaTensor {
   readonly type: CudaType;
   /** Outermost first; rows lie one behind the other. */
   readonly shape: readonly number[];
-  /** f32 [rows]: scales of the rows of an 8-bit matrix. INT4: the scales of all groups. */
+  /** f32 [rows]: scales of the rows of an 8-bit matrix. INT4: the scales of all groups. MXFP4: u8, one for 32 inputs. */
   readonly scales?: DevicePointer | undefined;
   /** Zero points of the groups of an INT4 matrix. */
   readonly zeros?: DevicePointer | undefined;

@@ -56,6 +56,18 @@ test("openGptOssExperts() reads MXFP4 blocks, gates in front", async () => {
   );
 });
 
+test("openGptOssExperts() gives the blocks of an expert as they are, gates in front", async () => {
+  const source = openGptOssExperts(mxfp4());
+  const matrix = await source.mxfp4?.get(`${AT}gate_up_proj.weight`)?.readExpert(1);
+  const order = [0, 2, 1, 3];
+  assert.deepEqual(
+    [...(matrix?.exponents ?? [])],
+    order.map((row) => 127 + 1 + row),
+  );
+  assert.equal(matrix?.blocks.length, 2 * INNER * 16);
+  assert.deepEqual([...(matrix?.blocks.subarray(0, 3) ?? [])], [0x10, 0x32, 0x54]);
+});
+
 test("openGptOssExperts() transposes floats, and orders biases as rows", async () => {
   const floats = (...values: number[]): Uint8Array => new Uint8Array(Float32Array.from(values).buffer);
   const source = openGptOssExperts(

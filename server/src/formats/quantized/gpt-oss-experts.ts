@@ -5,7 +5,14 @@
  * transformers, modeling_gpt_oss.py and integrations/mxfp4.py.
  */
 import { readFloats } from "../tensors/read-floats.ts";
-import { expectTensorRange, type StoredTensor, type TensorSource, tensorBytes } from "../tensors/tensor-source.ts";
+import {
+  expectTensorRange,
+  type Mxfp4Matrix,
+  type Mxfp4Tensor,
+  type StoredTensor,
+  type TensorSource,
+  tensorBytes,
+} from "../tensors/tensor-source.ts";
 import { e8m0Values } from "./fp8-values.ts";
 
 const NAME = /^(.*\.mlp\.experts\.(gate_up|down)_proj)(_blocks|_scales|_bias)?$/;
@@ -33,6 +40,7 @@ export function openGptOssExperts(source: TensorSource): TensorSource {
 
 class GptOssTensors implements TensorSource {
   readonly tensors: ReadonlyMap<string, StoredTensor>;
+  readonly mxfp4: ReadonlyMap<string, Mxfp4Tensor>;
   readonly #source: TensorSource;
   readonly #experts = new Map<string, Experts>();
   /** Experts are read one after the other, in pieces. */
@@ -53,6 +61,10 @@ class GptOssTensors implements TensorSource {
       this.#experts.set(own, experts);
     }
     this.tensors = tensors;
+    const stored = [...this.#experts].filter(([, { kind }]) => kind === "blocks");
+    this.mxfp4 = new Map(
+      stored.map(([name, experts]) => [name, { readExpert: (expert) => readMatrix(source, experts, expert) }]),
+    );
   }
 
   async read(name: string, into: Uint8Array, byteOffset = 0): Promise<void> {
@@ -103,15 +115,38 @@ function describe(source: TensorSource, tensor: StoredTensor, module: string, en
 
 /** [rows, columns] */
 async function readExpert(source: TensorSource, experts: Experts, expert: number): Promise<Float32Array> {
-  const { rows, columns, isPaired } = experts;
+  const { rows, columns } = experts;
   const stored = await readStored(source, experts, expert);
   const out = new Float32Array(rows * columns);
   for (let row = 0; row < rows; row++) {
-    const half = rows / 2;
-    const from = isPaired ? (row < half ? 2 * row : 2 * (row - half) + 1) : row;
+    const from = storedRow(experts, row);
     for (let column = 0; column < columns; column++) out[row * columns + column] = stored(from, column);
   }
   return out;
+}
+
+/** Row of the file that is row `row`: gates in front. */
+function storedRow({ rows, isPaired }: Experts, row: number): number {
+  const half = rows / 2;
+  if (!isPaired) return row;
+  return row < half ? 2 * row : 2 * (row - half) + 1;
+}
+
+/** The blocks of an expert as they are, gates in front. */
+async function readMatrix(source: TensorSource, experts: Experts, expert: number): Promise<Mxfp4Matrix> {
+  const { source: stored, scales, rows, columns } = experts;
+  if (scales === undefined) throw new Error(`tensor "${stored.name}" has no scales`);
+  const read = async (name: string, rowBytes: number): Promise<Uint8Array> => {
+    const bytes = new Uint8Array(rows * rowBytes);
+    await source.read(name, bytes, expert * bytes.length);
+    const ordered = new Uint8Array(bytes.length);
+    for (let row = 0; row < rows; row++) {
+      const from = storedRow(experts, row) * rowBytes;
+      ordered.set(bytes.subarray(from, from + rowBytes), row * rowBytes);
+    }
+    return ordered;
+  };
+  return { blocks: await read(stored.name, columns / 2), exponents: await read(scales.name, columns / BLOCK) };
 }
 
 type Elements = (row: number, column: number) => number;

@@ -50,6 +50,8 @@ export interface TensorSource {
   read(name: string, into: Uint8Array, byteOffset?: number): Promise<void>;
   /** Quantized matrices among the tensors, for devices that do not take ggml blocks. */
   readonly integers?: ReadonlyMap<string, IntegerTensor> | undefined;
+  /** Stacked matrices of experts among the tensors that are stored as MXFP4. */
+  readonly mxfp4?: ReadonlyMap<string, Mxfp4Tensor> | undefined;
   /** Reads rows of a widened tensor directly in the requested type, without an FP32 copy in between. */
   readWidened?(name: string, type: "f32" | "bf16", firstRow: number, numRows: number): Promise<Uint8Array>;
   close(): Promise<void>;
@@ -62,6 +64,18 @@ export interface IntegerTensor {
   readInt4(): Promise<StoredInt4Matrix>;
   /** [numRows, inputs] */
   readFloats(firstRow: number, numRows: number): Promise<Float32Array>;
+}
+
+/** Matrices of experts in MXFP4 (OCP Microscaling Formats v1.0): blocks of 32 inputs with a power of two each. */
+export interface Mxfp4Tensor {
+  readExpert(expert: number): Promise<Mxfp4Matrix>;
+}
+
+export interface Mxfp4Matrix {
+  /** [rows, inputs / 32, 16]: E2M1, input 2k of a block in the lower half of byte k. */
+  readonly blocks: Uint8Array;
+  /** E8M0 [rows, inputs / 32] */
+  readonly exponents: Uint8Array;
 }
 
 export function isPackedDtype(dtype: TensorDtype): dtype is PackedDtype {

@@ -45,7 +45,7 @@ const GROUPS_BF16 = false;
 
 /** Whether the grouped GEMMs of kernels/expert-gemm serve, with lists of the router. */
 function usesLists({ model }: CudaPass, { in: opening, out: closing, inBias }: ExpertWeights<CudaTensor>): boolean {
-  const isSpecial = opening.type === "e4m3" || closing.type === "e4m3" || inBias !== undefined;
+  const isSpecial = opening.type !== "bf16" || closing.type !== "bf16" || inBias !== undefined;
   return model.type === "bf16" && (isSpecial || GROUPS_BF16);
 }
 
@@ -122,7 +122,8 @@ function matricesOf(
   { address, type, scales }: CudaTensor,
   bias: CudaTensor | undefined,
 ): Pick<ExpertGemmCudaArgs, "weight" | "weightType" | "scales" | "bias"> {
-  if (type !== "bf16" && type !== "e4m3") throw new Error(`experts of ${type}: no grouped GEMM takes them`);
+  if (type !== "bf16" && type !== "e4m3" && type !== "mxfp4")
+    throw new Error(`experts of ${type}: no grouped GEMM takes them`);
   return { weight: address, weightType: type, scales, bias: bias?.address };
 }
 

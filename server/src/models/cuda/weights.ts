@@ -15,6 +15,7 @@ import { expectSource, loadWeights, type WeightSink } from "../weights/load-weig
 import { listWeights, nameTensors, type WeightList } from "../weights/weight-list.ts";
 import type { LayerWeights, Linear, ModelWeights, WeightPlan } from "../weights/weight-plan.ts";
 import { type Int4Layout, type Int4Shape, int4Tensor, planInt4Matrix, readInt4Matrix } from "./int4.ts";
+import { fillMxfp4, isMxfp4, type Mxfp4Places, mxfp4ScaleBytes } from "./mxfp4.ts";
 import { floatReader, readRows, storedFloat } from "./read-floats.ts";
 
 export interface CudaWeights extends ModelWeights<CudaTensor> {
@@ -23,10 +24,10 @@ export interface CudaWeights extends ModelWeights<CudaTensor> {
 }
 
 /** Storage types of layer matrices. */
-export type CudaMatrixType = DeviceFloat | "e4m3" | "int4";
+export type CudaMatrixType = DeviceFloat | "e4m3" | "int4" | "mxfp4";
 
 export interface CudaMatrixTypes {
-  /** Undefined: INT4 if the files have it, otherwise the type of activations. */
+  /** Undefined: INT4, and MXFP4 of experts, if the files have it; otherwise the type of activations. */
   readonly layers?: CudaMatrixType | undefined;
   /** The matrix of logits becomes FP8 with a scale per row. */
   readonly quantizesOutput?: boolean | undefined;
@@ -61,7 +62,7 @@ export interface CudaWeightsPlan {
 /** Decides types and places before anything is allocated. `type` is that of matrices and of their biases. */
 export function planCudaWeights(
   parsed: ParsedDecoder,
-  files: Pick<TensorSource, "tensors" | "integers">,
+  files: Pick<TensorSource, "tensors" | "integers" | "mxfp4">,
   type: DeviceFloat,
   { layers: layerType, quantizesOutput = false }: CudaMatrixTypes = {},
 ): CudaWeightsPlan {
@@ -75,18 +76,24 @@ export function planCudaWeights(
   const typed = plans.map((plan) =>
     plan === codedOutput ? codedPlan(plan, type) : typePlan(plan, parts, files, type, layerType),
   );
-  const scaleSizes = typed.map(({ type, shape }) => (type === "e4m3" ? cudaTensorBytes("f32", shape.slice(0, -1)) : 0));
+  const scaleSizes = typed.map(({ type, shape }) => scaleBytes(type, shape));
   const sizes = typed.map((plan) => plan.int4?.numBytes ?? cudaTensorBytes(plan.type, plan.shape));
   const { offsets, numBytes } = layOut([...sizes, ...scaleSizes]);
   const placed = typed.map((plan, i) => ({
     ...plan,
     offset: offsets[i] ?? 0,
-    scalesOffset: plan.type === "e4m3" ? offsets[typed.length + i] : undefined,
+    scalesOffset: (scaleSizes[i] ?? 0) > 0 ? offsets[typed.length + i] : undefined,
   }));
   const int4Shapes = typed.flatMap(({ int4, shape: [outputs, inputs = 0] }) =>
     int4 === undefined ? [] : [{ outputs, inputs, hasInputScales: int4.hasInputScales }],
   );
   return { list, placed, int4Shapes, numBytes };
+}
+
+/** Of the scales beside the codes of a matrix. */
+function scaleBytes(type: CudaMatrixType, shape: readonly number[]): number {
+  if (type === "mxfp4") return mxfp4ScaleBytes(shape);
+  return type === "e4m3" ? cudaTensorBytes("f32", shape.slice(0, -1)) : 0;
 }
 
 /** @throws Error when FP8 GEMMs do not take the matrix */
@@ -100,12 +107,12 @@ function codedPlan(plan: WeightPlan, type: DeviceFloat): Typed {
 function typePlan(
   plan: WeightPlan,
   { biases, matrices, besideExperts, experts }: LinearParts,
-  files: Pick<TensorSource, "integers">,
+  files: Pick<TensorSource, "integers" | "mxfp4">,
   type: DeviceFloat,
   layerType: CudaMatrixType | undefined,
 ): Typed {
   const ofKind = plan.kind === "exact" && !biases.has(plan) && !besideExperts.has(plan) ? "f32" : type;
-  if (experts.has(plan)) return typeExperts(plan, type, layerType);
+  if (experts.has(plan)) return typeExperts(plan, files, type, layerType);
   if (!matrices.has(plan)) return { ...plan, type: ofKind };
   const int4 =
     type === "bf16" && (layerType === undefined || layerType === "int4")
@@ -114,12 +121,18 @@ function typePlan(
   if (int4 !== undefined) return { ...plan, type: "int4", int4 };
   const canBeCoded = !besideExperts.has(plan) && plan.shape.every((size) => size % CODE_STEP === 0);
   const isCoded = layerType === "e4m3" && canBeCoded;
-  const float = layerType === "e4m3" || layerType === "int4" ? type : (layerType ?? type);
+  const float = layerType === undefined || !isFloat(layerType) ? type : layerType;
   return { ...plan, type: isCoded ? "e4m3" : float };
 }
 
 /** Rows of activations of any other type are multiplied in it. */
-function typeExperts(plan: WeightPlan, type: DeviceFloat, layerType: CudaMatrixType | undefined): Typed {
+function typeExperts(
+  plan: WeightPlan,
+  files: Pick<TensorSource, "mxfp4">,
+  type: DeviceFloat,
+  layerType: CudaMatrixType | undefined,
+): Typed {
+  if (type === "bf16" && layerType === undefined && isMxfp4(plan, files)) return { ...plan, type: "mxfp4" };
   const [outputs = 0, inputs = 0] = plan.shape.slice(1);
   const canBeCoded = type === "bf16" && outputs % CODE_STEP === 0 && inputs % CODE_STEP === 0;
   return layerType === "e4m3" && canBeCoded ? { ...plan, type: "e4m3", isInterleaved: true } : { ...plan, type };
@@ -210,7 +223,8 @@ function cudaSink(filling: Filling): WeightSink<Placed> {
   return {
     fillWhole: async (plan) => {
       if (plan.int4 !== undefined) await fillInt4(filling, plan, plan.int4);
-      return plan.int4 !== undefined;
+      if (plan.type === "mxfp4") await fillMxfp4(upload, plan, files, placesOf(filling, plan));
+      return plan.int4 !== undefined || plan.type === "mxfp4";
     },
     typeOf: ({ type }) => floatOf(type),
     maxElements: (type) => Math.floor(UPLOAD_PIECE_BYTES / (type === "f32" ? 4 : 2)),
@@ -225,9 +239,18 @@ function cudaSink(filling: Filling): WeightSink<Placed> {
   };
 }
 
+function isFloat(type: CudaMatrixType): type is DeviceFloat {
+  return type === "f32" || type === "bf16";
+}
+
 /** Rows of FP8 matrices come as bf16. */
 function floatOf(type: CudaMatrixType): DeviceFloat {
-  return type === "e4m3" || type === "int4" ? "bf16" : type;
+  return type === "e4m3" || type === "int4" || type === "mxfp4" ? "bf16" : type;
+}
+
+function placesOf({ base }: Filling, { offset, scalesOffset }: Placed): Mxfp4Places {
+  if (scalesOffset === undefined) throw new Error("an MXFP4 matrix without room for its scales");
+  return { codes: base + BigInt(offset), scales: base + BigInt(scalesOffset) };
 }
 
 async function fillInt4({ files, upload, base }: Filling, plan: Placed, layout: Int4Layout): Promise<void> {
