@@ -318,13 +318,13 @@ __device__ __forceinline__ void consume(const Pipeline& pipeline, const Problem&
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS, 1) expert_wgmma(
-    const __grid_constant__ TensorMap weights, // [numExperts * matrixRows, inputs]
-    const u16* x,                              // bf16 [numChoices / choicesPerRow, inputs]
-    const float* scales,                       // [numExperts, matrixRows] of codes
-    const float* bias,                         // [numExperts, matrixRows]
-    const int* counts,                         // [numExperts]
-    const int* order,                          // [numExperts, numTokens]: the choices of each expert
-    u16* out,                                  // bf16 [numChoices, outputs]
+    const TensorMap* weights, // [numExperts * matrixRows, inputs]
+    const u16* x,             // bf16 [numChoices / choicesPerRow, inputs]
+    const float* scales,      // [numExperts, matrixRows] of codes
+    const float* bias,        // [numExperts, matrixRows]
+    const int* counts,        // [numExperts]
+    const int* order,         // [numExperts, numTokens]: the choices of each expert
+    u16* out,                 // bf16 [numChoices, outputs]
     int numExperts, int numTokens, int inputs, int outputs, int choicesPerRow) {
   __shared__ __align__(8) u64 barriers[2 * (WEIGHT_STAGES + ROW_STAGES)];
   __shared__ int table[2 * ROWS];
@@ -339,7 +339,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) expert_wgmma(
     if constexpr (movesRegisters) asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(PRODUCER_REGISTERS));
     const int thread = threadIdx.x - CONSUMER_THREADS;
     if (thread < WARP) {
-      produce_weights(pipeline, weights, problem);
+      produce_weights(pipeline, *weights, problem);
     } else if (thread < WARP + ROW_THREADS) {
       if constexpr (readsListsEarly) PDL_WAIT();
       produce_rows(pipeline, problem, table, thread - WARP);

@@ -22,7 +22,7 @@ const TABLES: readonly Uint32Array[] = Array.from({ length: WORDS }, (_, pair) =
   Uint32Array.from({ length: 256 }, (_, byte) => placed(byte & 15, pair) + placed(byte >> 4, pair) * 2 ** 16),
 );
 
-/** Of whole blocks. */
+/** The codes of whole blocks. */
 export function packMxfp4(blocks: Uint8Array): Uint8Array {
   const words = new Uint32Array(blocks.length / 4);
   const [first, second, third, fourth] = TABLES;

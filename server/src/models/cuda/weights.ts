@@ -90,7 +90,7 @@ export function planCudaWeights(
   return { list, placed, int4Shapes, numBytes };
 }
 
-/** Of the scales beside the codes of a matrix. */
+/** Size of the scales beside the codes of a matrix. */
 function scaleBytes(type: CudaMatrixType, shape: readonly number[]): number {
   if (type === "mxfp4") return mxfp4ScaleBytes(shape);
   return type === "e4m3" ? cudaTensorBytes("f32", shape.slice(0, -1)) : 0;
