@@ -362,6 +362,7 @@ test("a vllm model is guided by a schema of OpenAI's request", async () => {
   const { body } = await post("v1/chat/completions", {
     model: "vllm_model",
     messages: [{ role: "user", content: "JSON" }],
+    temperature: 0,
     response_format: { type: "json_schema", json_schema: { name: "x", schema } },
   });
   const [choice] = body.choices as readonly { message: { content: string } }[];

@@ -74,8 +74,8 @@ export const PROCESS_MUTANTS: readonly Mutant[] = [
     property: "P15",
     name: "a metrics port that is switched off",
     file: "server/src/main/frontends.ts",
-    from: "if (options.metrics.isEnabled) {",
-    to: "if (options.metrics.port >= 0) {",
+    from: "if (options.metrics.isEnabled && options.metrics.hasOwnPort) {",
+    to: "if (options.metrics.port >= 0 && options.metrics.hasOwnPort) {",
     tests: ["server/src/main/frontends.test.ts"],
   },
   {

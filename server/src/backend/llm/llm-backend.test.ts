@@ -228,7 +228,7 @@ test("load() names placeholders and parameters without effect once each, and a f
   );
   await assert.rejects(
     serve(t, (text) => text + parameter("weight_type", "int3")),
-    /parameter 'weight_type' is 'int3', expected f32, f16, bf16, q8_0, q4_0, q4_1, fp8, int4/,
+    /parameter 'weight_type' is 'int3', expected f32, f16, bf16, q8_0, q4_0, q4_1, stored, fp8, int4/,
   );
 });
 
