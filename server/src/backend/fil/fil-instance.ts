@@ -5,6 +5,7 @@ import { type Forest, ForestError, type ForestInfo, type ForestRows } from "../.
 import type { Batch, ModelInstance } from "../backend.ts";
 import { joinRequests, splitRows } from "../native-run/batch-rows.ts";
 import type { NativeRunner } from "../native-run/native-runner.ts";
+import { runBatch, type StartedRun } from "../native-run/run-batch.ts";
 import { toAnswer } from "./class-outputs.ts";
 import type { FilSettings } from "./fil-settings.ts";
 import { INPUT, type PlannedOutput } from "./forest-tensors.ts";
@@ -29,22 +30,16 @@ export class FilInstance implements ModelInstance {
   }
 
   execute(batch: Batch): Promise<void> | undefined {
-    try {
+    const start = (): StartedRun<Float32Array> => {
       const rows = this.#rowsOf(joinRequests(batch.requests));
       const planned = this.#wanted(batch);
       batch.computeStarted();
-      const values = this.#run(rows, planned);
-      if (Array.isArray(values)) {
-        this.#answer(batch, rows, planned, values);
-        return undefined;
-      }
-      return values
-        .then((results) => this.#answer(batch, rows, planned, results))
-        .catch((error: unknown) => this.#fail(batch, error));
-    } catch (error) {
-      this.#fail(batch, error);
-      return undefined;
-    }
+      return {
+        outputs: this.#run(rows, planned),
+        answer: (results) => this.#answer(batch, rows, planned, results),
+      };
+    };
+    return runBatch(start, (error) => this.#fail(batch, error));
   }
 
   isReady(): boolean {

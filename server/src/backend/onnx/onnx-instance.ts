@@ -4,6 +4,7 @@ import type { Tensor } from "../../core/tensor.ts";
 import type { ValueInfo } from "../../native/onnxruntime/info.ts";
 import { OnnxRuntimeError } from "../../native/onnxruntime/status.ts";
 import type { Batch, ModelInstance } from "../backend.ts";
+import { runBatch, type StartedRun } from "../native-run/run-batch.ts";
 import { joinInputs } from "./batch-inputs.ts";
 import { splitOutputs } from "./batch-outputs.ts";
 import type { ModelRunner } from "./model-runner.ts";
@@ -33,24 +34,16 @@ export class OnnxInstance implements ModelInstance {
   }
 
   execute(batch: Batch): Promise<void> | undefined {
-    try {
+    const start = (): StartedRun<Tensor> => {
       this.#expectOneRequest(batch);
       const inputs = joinInputs(batch.requests, this.#context.inputs, this.#context.ragged);
       this.#context.profile?.expectShapes(inputs, this.name);
       const outputNames = this.#outputNames(batch);
       batch.computeStarted();
       const outputs = this.#context.runner.run(inputs, outputNames, () => batch.requests.map(({ request }) => request));
-      if (Array.isArray(outputs)) {
-        this.#answer(batch, outputs);
-        return undefined;
-      }
-      return outputs
-        .then((tensors) => this.#answer(batch, tensors))
-        .catch((error: unknown) => this.#fail(batch, error));
-    } catch (error) {
-      this.#fail(batch, error);
-      return undefined;
-    }
+      return { outputs, answer: (tensors) => this.#answer(batch, tensors) };
+    };
+    return runBatch(start, (error) => this.#fail(batch, error));
   }
 
   isReady(): boolean {

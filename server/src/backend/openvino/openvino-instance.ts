@@ -6,6 +6,7 @@ import type { OpenvinoRequest } from "../../native/openvino/request.ts";
 import type { Batch, ModelInstance } from "../backend.ts";
 import { joinRequests, splitRows } from "../native-run/batch-rows.ts";
 import type { NativeRunner } from "../native-run/native-runner.ts";
+import { runBatch, type StartedRun } from "../native-run/run-batch.ts";
 
 export interface OpenvinoInstanceContext {
   readonly request: OpenvinoRequest;
@@ -29,7 +30,7 @@ export class OpenvinoInstance implements ModelInstance {
   }
 
   execute(batch: Batch): Promise<void> | undefined {
-    try {
+    const start = (): StartedRun<Tensor> => {
       const inputs = this.#ordered(joinRequests(batch.requests), batch.batchSize);
       batch.computeStarted();
       const { request, runner } = this.#context;
@@ -38,17 +39,9 @@ export class OpenvinoInstance implements ModelInstance {
         runSync: () => request.run(inputs),
         runAsync: () => request.runAsync(inputs),
       });
-      if (Array.isArray(outputs)) {
-        this.#answer(batch, outputs);
-        return undefined;
-      }
-      return outputs
-        .then((tensors) => this.#answer(batch, tensors))
-        .catch((error: unknown) => this.#fail(batch, error));
-    } catch (error) {
-      this.#fail(batch, error);
-      return undefined;
-    }
+      return { outputs, answer: (tensors) => this.#answer(batch, tensors) };
+    };
+    return runBatch(start, (error) => this.#fail(batch, error));
   }
 
   isReady(): boolean {
