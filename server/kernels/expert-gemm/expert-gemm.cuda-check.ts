@@ -94,11 +94,37 @@ const VARIANTS: readonly Variant[] = [
   ]),
 ];
 
+const MXFP4_WGMMA = { ...WGMMA, weightStages: 8, rowStages: 2 } as const;
+
 const MXFP4: readonly Variant[] = [
   { ...SHAPE, numTokens: 1, plan: SKINNY, isGated: CLAMP, hasBias: true },
   { ...SHAPE, numTokens: 7, plan: { ...SKINNY, tiles: 2 } as const, inputs: 2080, spread: "one" as const },
   { ...SHAPE, numTokens: 20, plan: { kernel: "tiles", rows: 8 } as const, inputs: 160, outputs: 104 },
   { ...SHAPE, numTokens: 33, plan: { kernel: "tiles", rows: 32 } as const, isGated: CLAMP, hasBias: true, inputs: 352 },
+  ...[16, 32, 64, 128].flatMap((rows): readonly Omit<Variant, "weightType">[] => [
+    { ...SHAPE, numTokens: 3 * rows + 1, plan: { ...MXFP4_WGMMA, rows }, spread: "one", isGated: CLAMP, hasBias: true },
+    { ...SHAPE, numTokens: 2 * rows, plan: { ...MXFP4_WGMMA, rows }, inputs: 1120, outputs: 392, hasBias: true },
+  ]),
+  {
+    ...SHAPE,
+    numTokens: 50,
+    plan: { ...MXFP4_WGMMA, groups: 1, groupTiles: 1, rows: 16 },
+    numExperts: 60,
+    inputs: 640,
+  },
+  { ...SHAPE, numTokens: 90, numExperts: 4, outputs: 192, inputs: 2880, isGated: CLAMP, hasBias: true },
+  // More units of work than an H100 has SMs, the last of them behind the matrices.
+  {
+    ...SHAPE,
+    numTokens: 150,
+    numExperts: 40,
+    numChosen: 4,
+    plan: { ...WGMMA, rows: 32, weightStages: 13, rowStages: 6 },
+    inputs: 576,
+    outputs: 320,
+    isGated: CLAMP,
+    hasBias: true,
+  },
 ].map((variant) => ({ ...variant, weightType: "mxfp4" }) as const);
 
 export const cudaChecks: readonly CudaCheck[] = [

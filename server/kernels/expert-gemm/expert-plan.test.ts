@@ -32,7 +32,7 @@ test("planExpertGemm() sums in one order in the deterministic mode", () => {
 });
 
 test("planExpertGemm() keeps rings within shared memory, with a slot for each tile", () => {
-  for (const weightType of ["bf16", "e4m3"] as const) {
+  for (const weightType of ["bf16", "e4m3", "mxfp4"] as const) {
     for (let numTokens = 17; numTokens <= 8192; numTokens *= 2) {
       const plan = planExpertGemm(HOPPER, qwen(numTokens, { weightType }));
       assert.ok(plan.kernel === "wgmma");

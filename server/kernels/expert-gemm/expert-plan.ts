@@ -5,7 +5,7 @@
  * | choices                          | kernel                                                    |
  * |----------------------------------|-----------------------------------------------------------|
  * | of 1 to 16 tokens                | skinny: small blocks, inputs divided among warps          |
- * | of more, on sm_90a, not MXFP4    | wgmma: persistent blocks, TMA                              |
+ * | of more, on sm_90a               | wgmma: persistent blocks, TMA                              |
  * | any other; deterministic mode    | tiles: mma.sync, each element one sum in order of inputs   |
  */
 import type { KernelStream } from "../../src/device/cuda/kernel-stream.ts";
@@ -68,7 +68,7 @@ export function planExpertGemm(device: Pick<KernelStream, "arch" | "numSms">, sh
   const { numTokens, isDeterministic = false } = shape;
   if (isDeterministic) return planTiles(shape);
   if (numTokens <= MAX_SKINNY_TOKENS && shape.outputs % skinnyOutputs(shape, 1) === 0) return planSkinny(device, shape);
-  return hasWgmma(device.arch) && shape.weightType !== "mxfp4" ? planWgmma(device, shape) : planTiles(shape);
+  return hasWgmma(device.arch) ? planWgmma(device, shape) : planTiles(shape);
 }
 
 function planTiles({ weightType, numChoices, numExperts }: ExpertGemmShape): ExpertGemmPlan {
@@ -106,7 +106,9 @@ function planWgmma({ numSms }: Pick<KernelStream, "numSms">, shape: ExpertGemmSh
   const rows = WGMMA_ROWS.find((size) => ROOM * average <= size) ?? LARGEST_WGMMA_ROWS;
   const tiles = active * ceilDiv(average, rows);
   const slots = shape.isGated ? [2] : [1, 2];
-  const configs = [1, 2].flatMap((groups) => slots.map((groupTiles) => ({ groups, groupTiles })));
+  // One consumer of codes, which it turns into bf16 itself, would be the limit.
+  const groupCounts = shape.weightType === "bf16" ? [1, 2] : [2];
+  const configs = groupCounts.flatMap((groups) => slots.map((groupTiles) => ({ groups, groupTiles })));
   const costOf = ({ groups, groupTiles }: { readonly groups: number; readonly groupTiles: number }): number => {
     const width = groups * groupTiles * TILE;
     const units = tiles * ceilDiv(shape.outputs, shape.isGated ? width / 2 : width);

@@ -2,11 +2,12 @@
 // stays on its SM and takes units of work in turn: one expert, up to ROWS of its choices, and GROUP_TILES tiles of 64
 // outputs for each warp group. The producers run ahead over the ends of units. One loads weights by TMA; a second
 // gathers rows of x by cp.async into the swizzled lines that WGMMA reads. Weights are the A operand, 64 outputs at a time,
-// so that few choices waste little. bf16 weights are multiplied from shared memory. FP8 codes become bf16 in registers:
-// the activations stay bf16.
+// so that few choices waste little. bf16 weights are multiplied from shared memory. FP8 and MXFP4 codes become bf16 in
+// registers: the activations stay bf16.
 // Options: ROWS: 16, 32, 64 or 128; WARP_GROUPS; GROUP_TILES; WEIGHT_STAGES, ROW_STAGES; WEIGHT_E4M3: codes with a scale
-// per row (quantize.cu, INTERLEAVED); HAS_BIAS; GATED, ACTIVATION: out = act(first half of the matrix) * second half, whose
-// tiles alternate in a warp group; LISTS_EARLY: the lists were complete before the previous kernel started.
+// per row (quantize.cu, INTERLEAVED); WEIGHT_MXFP4: pack-mxfp4.ts; HAS_BIAS; GATED, ACTIVATION: out = act(first half of the
+// matrix) * second half, whose tiles alternate in a warp group; LISTS_EARLY: the lists were complete before the previous
+// kernel started.
 // Roofline: bytes of the experts that have choices, up to about 200 choices an expert; then FLOP.
 // Source: warp-specialized persistent grouped GEMM of CUTLASS 3; mixture of experts (Shazeer et al. 2017); PTX ISA,
 // wgmma.mma_async, cp.async.bulk.tensor, cp.async.mbarrier.arrive, fence.proxy.async, setmaxnreg.
@@ -15,8 +16,9 @@
 #include "tma.cuh"
 #include "wgmma.cuh"
 
-constexpr bool hasCodes = IS_SET(WEIGHT_E4M3), isGated = IS_SET(GATED), readsListsEarly = IS_SET(LISTS_EARLY);
-typedef Choose<hasCodes, InterleavedE4m3, Bf16Weights> Weights;
+constexpr bool hasBlockScales = IS_SET(WEIGHT_MXFP4), hasCodes = hasBlockScales || IS_SET(WEIGHT_E4M3);
+constexpr bool isGated = IS_SET(GATED), readsListsEarly = IS_SET(LISTS_EARLY);
+typedef Choose<IS_SET(WEIGHT_E4M3), InterleavedE4m3, Choose<hasBlockScales, Mxfp4Weights, Bf16Weights>> Weights;
 static_assert(!isGated || GROUP_TILES % 2 == 0, "gate and up tiles come in pairs");
 
 #define TILE 64 // matrix rows
@@ -29,6 +31,7 @@ static_assert(!isGated || GROUP_TILES % 2 == 0, "gate and up tiles come in pairs
 #define ROW_LINES (Weights::chunk / 64) // lines of a row of x beside a line of weights
 #define ROW_SLOT_BYTES (ROW_LINES * ROWS * LINE)
 #define ROW_PIECES (8 * ROW_LINES)
+#define PARTS (Weights::chunk / 64) // 64 inputs of a line, as fragments
 // Two consumers and the producers share 65,536 registers; one consumer has enough without.
 constexpr bool movesRegisters = WARP_GROUPS == 2;
 #define PRODUCER_REGISTERS 56
@@ -41,7 +44,7 @@ typedef float Sums[GROUP_TILES][ROWS / 2];
 
 struct Problem {
   const u16* x;
-  const float* scales;
+  const void* scales;
   const float* bias;
   const int* counts;
   const int* order;
@@ -68,6 +71,10 @@ struct Work {
 
   __device__ __forceinline__ const int* choices(const Problem& problem) const {
     return problem.order + (u64)expert * problem.numTokens + first;
+  }
+  // The first row of a tile among the matrix rows of all experts.
+  __device__ __forceinline__ int matrix_row(const Problem& problem, int group, int tile) const {
+    return expert * problem.matrix_rows() + output_of(group, tile) + (isGated && tile % 2 == 1 ? problem.outputs : 0);
   }
   // First output of a tile of a warp group, and whether it is of the second half of a gated matrix.
   __device__ __forceinline__ int output_of(int group, int tile) const {
@@ -115,8 +122,7 @@ __device__ __forceinline__ void produce_weights(const Pipeline& pipeline, const 
 #pragma unroll
       for (int tile = 0; tile < TILES; tile++) {
         if (lane == 0) {
-          const int row = work.expert * problem.matrix_rows() + work.output_of(0, tile) +
-                          (isGated && tile % 2 == 1 ? problem.outputs : 0);
+          const int row = work.matrix_row(problem, 0, tile);
           mbarrier_wait_parity(pipeline.weightsEmpty + 8 * at.stage, at.parity);
           mbarrier_expect_tx(pipeline.weightsFull + 8 * at.stage, WEIGHT_SLOT_BYTES);
           tma_load_2d(pipeline.weightsAt + at.stage * WEIGHT_SLOT_BYTES, weights, chunk * LINE, row,
@@ -161,24 +167,82 @@ __device__ __forceinline__ void produce_rows(const Pipeline& pipeline, const Pro
   }
 }
 
-// Half a tile of FP8 codes as A fragments: 64 inputs of 16 matrix rows, from swizzled lines.
+// A part of a tile of codes as A fragments: 64 inputs of 16 matrix rows, from swizzled lines.
 typedef u32 Fragments[4][4];
 
-__device__ __forceinline__ void load_fragments(u32 tile, int half, Fragments& a) {
+// The pieces `piece` and `piece` + 1 of the lines: words 0 and 1 of rows g and g + 8, words 2 and 3 of the next piece.
+__device__ __forceinline__ void load_words(u32 tile, int piece, u32 (&words)[4]) {
   const int lane = threadIdx.x & 31, row = (threadIdx.x >> 5 & 3) * 16 + (lane & 15);
+  ldmatrix_x4(words, tile + row * LINE + (((piece + (lane >> 4)) ^ (row & 7)) << 4));
+}
+
+// Scales of blocks of a tile that a thread needs; FP8 codes have none.
+template <typename Weights>
+struct TileScales {
+  __device__ __forceinline__ void load(const Problem&, int, int) {}
+
+  __device__ __forceinline__ void fragments(u32 tile, int part, Fragments& a) const {
 #pragma unroll
-  for (int pair = 0; pair < 2; pair++) {
-    u32 words[4];
-    // Rows 0 to 7 and 8 to 15 of a piece of 16 codes, and of the next.
-    ldmatrix_x4(words, tile + row * LINE + (((4 * half + 2 * pair + (lane >> 4)) ^ (row & 7)) << 4));
+    for (int pair = 0; pair < 2; pair++) {
+      u32 words[4];
+      load_words(tile, 4 * part + 2 * pair, words);
 #pragma unroll
-    for (int i = 0; i < 2; i++) {
-      u32(&to)[4] = a[2 * pair + i];
-      to[0] = E4m3AsBf16::spread(words[2 * i], 0x1404), to[1] = E4m3AsBf16::spread(words[2 * i + 1], 0x1404);
-      to[2] = E4m3AsBf16::spread(words[2 * i], 0x3424), to[3] = E4m3AsBf16::spread(words[2 * i + 1], 0x3424);
+      for (int i = 0; i < 2; i++) {
+        u32(&to)[4] = a[2 * pair + i];
+        to[0] = E4m3AsBf16::spread(words[2 * i], 0x1404), to[1] = E4m3AsBf16::spread(words[2 * i + 1], 0x1404);
+        to[2] = E4m3AsBf16::spread(words[2 * i], 0x3424), to[3] = E4m3AsBf16::spread(words[2 * i + 1], 0x3424);
+      }
     }
   }
-}
+};
+
+// A piece of 16 bytes is a block of 32 inputs.
+template <>
+struct TileScales<Mxfp4Weights> {
+  u32 scales[2][2]; // of the rows g and g + 8: a byte for each of the line's eight blocks
+
+  // For a tile that starts at matrix row `row` of all experts. Rows behind the last one repeat it.
+  __device__ __forceinline__ void load(const Problem& problem, int row, int chunk) {
+    const int numBlocks = problem.inputs / 32, lane = threadIdx.x & 31;
+    const int last = problem.numExperts * problem.matrix_rows() - 1;
+#pragma unroll
+    for (int h = 0; h < 2; h++) {
+      const int own = min(row + (threadIdx.x >> 5 & 3) * 16 + (lane >> 2) + 8 * h, last);
+      const u8* of = reinterpret_cast<const u8*>(problem.scales) + (u64)own * numBlocks;
+#pragma unroll
+      for (int word = 0; word < 2; word++) {
+        scales[h][word] = 0;
+#pragma unroll
+        for (int i = 0; i < 4; i++) {
+          const int block = 8 * chunk + 4 * word + i;
+          if (block < numBlocks) scales[h][word] |= of[block] << 8 * i;
+        }
+      }
+    }
+  }
+
+  // The scale of a block, twice as bf16.
+  __device__ __forceinline__ u32 scale(int h, int block) const {
+    return (scales[h][block >> 2] >> 8 * (block & 3) & 255) * 0x00800080u;
+  }
+
+  __device__ __forceinline__ void fragments(u32 tile, int part, Fragments& a) const {
+    u32 words[4];
+    load_words(tile, 2 * part, words);
+#pragma unroll
+    for (int i = 0; i < 2; i++) {
+      const u32 low = scale(0, 2 * part + i), high = scale(1, 2 * part + i);
+#pragma unroll
+      for (int step = 0; step < 2; step++) {
+        u32(&to)[4] = a[2 * i + step];
+        to[0] = Mxfp4Weights::scaled(words[2 * i], 2 * step, low);
+        to[1] = Mxfp4Weights::scaled(words[2 * i + 1], 2 * step, high);
+        to[2] = Mxfp4Weights::scaled(words[2 * i], 2 * step + 1, low);
+        to[3] = Mxfp4Weights::scaled(words[2 * i + 1], 2 * step + 1, high);
+      }
+    }
+  }
+};
 
 // A warp group's way through the rings.
 struct Consumer {
@@ -206,26 +270,33 @@ struct Consumer {
     return pipeline.rowsAt + row.stage * ROW_SLOT_BYTES;
   }
 
-  // Weights from registers: a slot is free once its codes are there. Two sets of fragments alternate.
-  __device__ __forceinline__ void multiply_codes(int numChunks, Sums& sums) {
+  // Weights from registers: a slot is free once its codes are there. Two sets of fragments alternate. Scales of the next
+  // chunk come while this one is multiplied.
+  __device__ __forceinline__ void multiply_codes(const Problem& problem, const Work& work, int group, Sums& sums) {
+    const int numChunks = problem.num_chunks();
     int stageBefore = 0;
-    Fragments halves[2];
+    Fragments sets[2];
+    TileScales<Weights> scales[GROUP_TILES];
+#pragma unroll
+    for (int tile = 0; tile < GROUP_TILES; tile++) scales[tile].load(problem, work.matrix_row(problem, group, tile), 0);
     for (int chunk = 0; chunk < numChunks; chunk++) {
       const u32 rows = wait_rows();
 #pragma unroll
       for (int tile = 0; tile < GROUP_TILES; tile++) {
+        const TileScales<Weights> here = scales[tile];
+        scales[tile].load(problem, work.matrix_row(problem, group, tile), chunk + 1);
         wait_weights();
 #pragma unroll
-        for (int half = 0; half < 2; half++) {
+        for (int part = 0; part < PARTS; part++) {
           // The WGMMAs that read this set have ended.
           wgmma_wait<1>();
-          if (tile == 0 && half == 1 && chunk > 0) leave(pipeline.rowsEmpty + 8 * stageBefore);
-          load_fragments(weights(), half, halves[half]);
+          if (tile == 0 && part == 1 && chunk > 0) leave(pipeline.rowsEmpty + 8 * stageBefore);
+          here.fragments(weights(), part, sets[part & 1]);
           wgmma_fence();
 #pragma unroll
           for (int step = 0; step < 4; step++)
-            wgmma_register_shared(sums[tile], halves[half][step], shared_descriptor(rows + half * ROWS * LINE + 32 * step),
-                                  chunk > 0 || half > 0 || step > 0);
+            wgmma_register_shared(sums[tile], sets[part & 1][step], shared_descriptor(rows + part * ROWS * LINE + 32 * step),
+                                  chunk > 0 || part > 0 || step > 0);
           wgmma_commit();
         }
         __syncwarp();
@@ -310,7 +381,7 @@ __device__ __forceinline__ void consume(const Pipeline& pipeline, const Problem&
     if (work.expert < 0) return;
     Sums sums;
     if constexpr (hasCodes)
-      consumer.multiply_codes(numChunks, sums);
+      consumer.multiply_codes(problem, work, group, sums);
     else
       consumer.multiply_floats(numChunks, sums);
     store_results(problem, work, group, sums);
@@ -320,7 +391,7 @@ __device__ __forceinline__ void consume(const Pipeline& pipeline, const Problem&
 extern "C" __global__ void __launch_bounds__(THREADS, 1) expert_wgmma(
     const TensorMap* weights, // [numExperts * matrixRows, inputs]
     const u16* x,             // bf16 [numChoices / choicesPerRow, inputs]
-    const float* scales,      // [numExperts, matrixRows] of codes
+    const void* scales,       // f32 [numExperts, matrixRows] of FP8 codes; u8 [.., inputs / 32] of MXFP4
     const float* bias,        // [numExperts, matrixRows]
     const int* counts,        // [numExperts]
     const int* order,         // [numExperts, numTokens]: the choices of each expert

@@ -37,16 +37,9 @@ interface Rows {
   readonly y: DevicePointer;
 }
 
-/**
- * bf16 experts without biases keep the kernels that GPUs have run: they become true once those of kernels/expert-gemm have
- * (bench/gpu/main.ts checks).
- */
-const GROUPS_BF16 = false;
-
-/** Whether the grouped GEMMs of kernels/expert-gemm serve, with lists of the router. */
-function usesLists({ model }: CudaPass, { in: opening, out: closing, inBias }: ExpertWeights<CudaTensor>): boolean {
-  const isSpecial = opening.type !== "bf16" || closing.type !== "bf16" || inBias !== undefined;
-  return model.type === "bf16" && (isSpecial || GROUPS_BF16);
+/** Whether the grouped GEMMs of kernels/expert-gemm serve, with lists of the router: they take bf16 activations. */
+function usesLists({ model }: CudaPass): boolean {
+  return model.type === "bf16";
 }
 
 function enqueueRoute(
@@ -60,7 +53,7 @@ function enqueueRoute(
   const linear = { weight: experts.router, bias: undefined };
   enqueueGemm(pass, { x: { address: x }, linear, rows: numRows, y: logits }, { outputType: "f32" });
   const choice = { numTokens: numRows, numExperts, numChosen, isRenormalized };
-  const lists = usesLists(pass, experts) ? { counts, order } : undefined;
+  const lists = usesLists(pass) ? { counts, order } : undefined;
   const bias = experts.routerBias?.address;
   launchRouteExperts(pass.stream, { type: "f32", logits, bias, ids, weights, lists, ...choice });
 }
@@ -74,7 +67,7 @@ function enqueueChosen(
 ): void {
   const { stream, model } = pass;
   const { numExperts, numChosen } = experts;
-  const hasLists = usesLists(pass, weights);
+  const hasLists = usesLists(pass);
   if (hasLists) enqueueGrouped(pass, weights, experts, memory, rows);
   else enqueueSorted(pass, weights, experts, memory, rows);
   const { closed: x, weights: shares, counts } = memory;

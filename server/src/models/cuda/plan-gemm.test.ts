@@ -39,7 +39,8 @@ const TABLES: Readonly<Record<string, readonly Row[]>> = {
     [HOPPER, BF16, 8, {}, "skinny activations complete"],
     [HOPPER, BF16, 9, {}, "wgmma activations complete"],
     [HOPPER, BF16, 64, {}, "wgmma activations complete"],
-    [HOPPER, BF16, 65, {}, "cublaslt activations complete"],
+    [HOPPER, BF16, 128, {}, "wgmma activations complete"],
+    [HOPPER, BF16, 129, {}, "cublaslt activations complete"],
     [AMPERE, BF16, 16, {}, "skinny activations complete"],
     [AMPERE, BF16, 17, {}, "cublaslt activations complete"],
     [HOPPER, INT4, 8, {}, "int4-skinny activations complete"],
@@ -51,7 +52,8 @@ const TABLES: Readonly<Record<string, readonly Row[]>> = {
   "takes rows as FP8 where the kernel for FP8 weights does": [
     [HOPPER, FP8, 8, {}, "skinny activations complete"],
     [HOPPER, FP8, 9, {}, "wgmma fp8 complete"],
-    [HOPPER, FP8, 65, {}, "cublaslt fp8 complete"],
+    [HOPPER, FP8, 128, {}, "wgmma fp8 complete"],
+    [HOPPER, FP8, 129, {}, "cublaslt fp8 complete"],
     [AMPERE, FP8, 16, {}, "skinny activations complete"],
     [AMPERE, FP8, 17, {}, "cublaslt fp8 complete"],
     [HOPPER, FP8_ODD, 4, {}, "cublaslt fp8 complete"],
@@ -81,7 +83,7 @@ const TABLES: Readonly<Record<string, readonly Row[]>> = {
     [AMPERE, FP8, 256, { reader: "sums" }, "cublaslt fp8 unscaled"],
     [AMPERE, FP8, 257, { reader: "sums" }, "cublaslt fp8 complete"],
     [AMPERE, FP8_BIASED, 32, { reader: "scales" }, "cublaslt fp8 complete"],
-    [HOPPER, FP8, 100, { reader: "gate" }, "cublaslt fp8 unscaled"],
+    [HOPPER, FP8, 129, { reader: "gate" }, "cublaslt fp8 unscaled"],
     [HOPPER, FP8, 32, { reader: "scales" }, "wgmma fp8 complete"],
   ],
   "applies the gated activation in WGMMA kernels, without a bias": [

@@ -5,7 +5,7 @@
  * | matrix    | rows    | kernel                                                                  |
  * |-----------|---------|-------------------------------------------------------------------------|
  * | bf16, FP8 | 1-16    | skinny: bf16 rows straight from the weights, where no WGMMA tile fits    |
- * | bf16, FP8 | 9-64    | wgmma, on sm_90a: scales, bias and the gated activation in the epilogue  |
+ * | bf16, FP8 | 9-128   | wgmma, on sm_90a: scales, bias and the gated activation in the epilogue  |
  * | INT4      | 1-64    | int4-skinny; from 9 rows on int4-wgmma, on sm_90a                        |
  * | INT4      | 65-     | int4-decode: decoded to bf16, then cuBLASLt                              |
  * | any other | any     | cublaslt, FP8 rows (one scale a row) for FP8 weights                     |
@@ -69,8 +69,8 @@ export type GemmPlan = GemmKernel & { readonly operand: GemmOperand; readonly ep
 
 /** Fewer rows leave most of a WGMMA tile unused. */
 const MIN_WGMMA_ROWS = 9;
-/** Tiles of 96 and 128 rows wait for their checks on a GPU. */
-const MAX_WGMMA_ROWS = 64;
+/** cuBLASLt is as fast from there on. */
+const MAX_WGMMA_ROWS = 128;
 /** From more rows on cuBLASLt is as fast with scales as without. */
 const MAX_UNSCALED_ROWS = 256;
 
