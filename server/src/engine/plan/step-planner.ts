@@ -13,6 +13,7 @@ import { firstBlockSeen, longestChunk, peakBlocks, type WindowRules } from "../k
 import { insertAfterEqual, insertBeforeEqual, orderKey } from "../priority-order.ts";
 import type { Sequence } from "../request/sequence.ts";
 import type { CapacityPolicy } from "./capacity-policy.ts";
+import { promptBudget } from "./prompt-budget.ts";
 import { StateSlots } from "./state-slots.ts";
 import { StepPlan } from "./step-plan.ts";
 
@@ -133,9 +134,7 @@ export class StepPlanner {
 
   #clearPlan(): void {
     this.#plan.clear();
-    let numDecoding = 0;
-    for (const sequence of this.#running) if (sequence.numToCompute === 1) numDecoding += 1;
-    this.#contextBudget = Math.max(1, this.#config.maxBatchTokens - numDecoding);
+    this.#contextBudget = promptBudget(this.#config.maxBatchTokens, this.#running, this.#waiting);
   }
 
   /**
