@@ -199,6 +199,16 @@ test("accept() gives up a text with an ambiguous guide, and no other", async (t)
   assert.deepEqual([other.failure, allows(other, a)], [undefined, true]);
 });
 
+test("warmUp() leaves guides as they were, and its failures to the first of them", async (t) => {
+  const guides = createGuides(t);
+  await guides.warmUp();
+  assert.equal(await accepts(guides, { type: "json_schema", text: SCHEMA }, '{"name": "a", "age": 7}'), true);
+  const broken = new GrammarGuides({ tokenizerDir: "/nowhere", vocabSize: VOCAB });
+  t.after(() => broken.close());
+  await broken.warmUp();
+  await assert.rejects(broken.open({ type: "json", text: "" }, END_IDS), /guided decoding failed/);
+});
+
 test("close() fails what is under way", async () => {
   const guides = new GrammarGuides({ tokenizerDir: MODEL, vocabSize: VOCAB });
   const opening = assert.rejects(guides.open({ type: "json", text: "" }, END_IDS), /the engine is closed/);

@@ -49,6 +49,13 @@ export class GrammarGuides implements Guides {
     }
   }
 
+  async warmUp(): Promise<void> {
+    await this.open({ type: "json", text: "" }, new Int32Array(0)).then(
+      (session) => session.close(),
+      () => undefined,
+    );
+  }
+
   async close(): Promise<void> {
     this.#isClosed = true;
     const error = closed();

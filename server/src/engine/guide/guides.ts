@@ -7,6 +7,8 @@ export interface Guides {
    * @throws ServerError when the guide makes no sense or takes too long
    */
   open(guide: Guide, endIds: Int32Array): Promise<GuideSession>;
+  /** Starts what all guides need, so that the first one does not wait for it. A failure is left to that one. */
+  warmUp?(): Promise<void>;
   close(): Promise<void>;
 }
 

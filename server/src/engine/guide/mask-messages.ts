@@ -1,6 +1,7 @@
 /** Messages between the engine host and its mask threads: one in each direction for all that a step accepts. */
 import type { GrammarSource } from "./grammar-source.ts";
 import type { Grammar } from "./guide-grammar.ts";
+import type { GuideVocabulary } from "./guide-vocabulary.ts";
 
 export interface MaskThreadData {
   /** Folder with the model's tokenizer.json. */
@@ -9,10 +10,12 @@ export interface MaskThreadData {
   readonly vocabSize: number;
   /** The session at work, [1] on shared memory; 0 = none. It tells which one a thread died with. */
   readonly current: Int32Array;
+  /** Read by an earlier thread. */
+  readonly vocabulary?: GuideVocabulary | undefined;
 }
 
 /** The same for all threads of a model. */
-export type MaskThreadOptions = Omit<MaskThreadData, "current">;
+export type MaskThreadOptions = Omit<MaskThreadData, "current" | "vocabulary">;
 
 export interface OpenSession {
   readonly session: number;
@@ -46,8 +49,12 @@ export interface MaskFailure {
   readonly ms: number;
 }
 
-/** Answers a job; id 0 tells that the thread is ready. */
 export interface MaskAnswer {
   readonly id: number;
   readonly failures: readonly MaskFailure[];
+}
+
+/** The first message: the thread takes jobs from now on. */
+export interface MaskThreadReady {
+  readonly vocabulary: GuideVocabulary;
 }

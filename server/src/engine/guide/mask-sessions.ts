@@ -8,20 +8,19 @@ import { parseEbnf } from "./grammar/parse-ebnf.ts";
 import type { Term } from "./grammar/term.ts";
 import { TermStore } from "./grammar/term-store.ts";
 import type { GrammarSource } from "./grammar-source.ts";
+import type { GuideVocabulary } from "./guide-vocabulary.ts";
 import { hiddenTokens } from "./hidden-tokens.ts";
 import { CLOSE_STEP, type MaskFailure, type MaskThreadData, type OpenSession } from "./mask-messages.ts";
 import { GuideMatcher } from "./matcher/guide-matcher.ts";
 import { MaskMaker } from "./matcher/mask-maker.ts";
 import { StackAutomaton } from "./matcher/stack-automaton.ts";
-import { vocabularyTrie } from "./matcher/vocabulary-trie.ts";
-import { tokenBytes } from "./token-bytes.ts";
-import type { Vocabulary } from "./tokenizer-vocabulary.ts";
 
 /** A quarter of a second for a guide with its first mask, and a tenth of a second for a mask. */
 const OPEN_BUDGET = 20_000_000;
 const MASK_BUDGET = 8_000_000;
 /** Terms and states that are kept; each has about 400 bytes. */
 const MAX_KEPT = 300_000;
+const MAX_COMPILED = 256;
 
 interface Session {
   readonly matcher: GuideMatcher;
@@ -32,21 +31,21 @@ interface Session {
 type Limits = Pick<MaskThreadData, "vocabSize" | "current">;
 
 export class MaskSessions {
-  readonly #vocabulary: Vocabulary;
-  readonly #tokenBytes: readonly Uint8Array[];
+  readonly #vocabulary: GuideVocabulary;
   readonly #current: Int32Array;
   readonly #terms = new TermStore();
   readonly #automaton: StackAutomaton;
   readonly #masks: MaskMaker;
   readonly #sessions = new Map<number, Session>();
+  /** By source; least recently used first. */
+  readonly #compiled = new Map<string, Term>();
   #maxKept = MAX_KEPT;
 
-  constructor(vocabulary: Vocabulary, { vocabSize, current }: Limits) {
+  constructor(vocabulary: GuideVocabulary, { vocabSize, current }: Limits) {
     this.#vocabulary = vocabulary;
     this.#current = current;
-    this.#tokenBytes = tokenBytes(vocabulary, vocabSize);
     this.#automaton = new StackAutomaton(this.#terms);
-    this.#masks = new MaskMaker(vocabularyTrie(this.#tokenBytes), vocabSize, this.#terms, this.#automaton);
+    this.#masks = new MaskMaker(vocabulary.trie, vocabSize, this.#terms, this.#automaton);
   }
 
   /** Gives what went wrong; the session is not opened then. */
@@ -85,13 +84,24 @@ export class MaskSessions {
   }
 
   #open({ session, grammar, source, endIds, tokens, mask }: OpenSession): void {
-    const term = this.#compile(source, this.#automaton.budget);
-    const parts = { automaton: this.#automaton, masks: this.#masks, tokenBytes: this.#tokenBytes };
+    const term = this.#termOf(source);
+    const parts = { automaton: this.#automaton, masks: this.#masks, tokens: this.#vocabulary.tokens };
     const start = this.#automaton.push(term, this.#automaton.end);
     const matcher = new GuideMatcher(parts, start, endIds, hiddenTokens(grammar, this.#vocabulary.specials));
     for (const token of tokens) accept(matcher, token);
     matcher.writeMask(mask);
     this.#sessions.set(session, { matcher, term, mask });
+  }
+
+  /** Requests often come with the same guide. */
+  #termOf(source: GrammarSource): Term {
+    const key = JSON.stringify(source);
+    const term = this.#compiled.get(key) ?? this.#compile(source, this.#automaton.budget);
+    this.#compiled.delete(key);
+    this.#compiled.set(key, term);
+    const [oldest] = this.#compiled.keys();
+    if (this.#compiled.size > MAX_COMPILED && oldest !== undefined) this.#compiled.delete(oldest);
+    return term;
   }
 
   #compile({ ebnf, isPrinted, root, schemas, placeMark }: GrammarSource, budget: Budget): Term {
@@ -118,6 +128,7 @@ export class MaskSessions {
 
   #sweep(): void {
     if (this.#terms.size + this.#automaton.size <= this.#maxKept) return;
+    this.#compiled.clear();
     const sessions = [...this.#sessions.values()];
     const states = this.#automaton.sweep(sessions.flatMap(({ matcher }) => matcher.states));
     this.#masks.forget(states);

@@ -5,19 +5,19 @@
  */
 import { extname } from "node:path";
 import { Worker } from "node:worker_threads";
+import type { GuideVocabulary } from "./guide-vocabulary.ts";
 import type {
   MaskAnswer,
   MaskFailure,
   MaskJob,
   MaskThreadData,
-  MaskThreadOptions,
+  MaskThreadReady,
   OpenSession,
 } from "./mask-messages.ts";
 
 const PROGRAM: URL = new URL(`./mask-thread${extname(import.meta.url)}`, import.meta.url);
 /** Work is counted by the thread itself: this is for work that it does not count, on a machine however busy. */
 const SILENCE_LIMIT_MS = 30_000;
-/** Reading the vocabulary of a large tokenizer takes a second. */
 const RESOURCE_LIMITS = { maxOldGenerationSizeMb: 1536, stackSizeMb: 16 };
 
 /** Settles once all that went out in one message is done, or will never be. */
@@ -41,7 +41,7 @@ export class BatchTicket {
 export interface MaskThreadEvents {
   failed(failure: MaskFailure): void;
   /** The thread takes work from now on without delay. */
-  ready(): void;
+  ready(vocabulary: GuideVocabulary): void;
   /**
    * The thread is gone; `session` was at work (0: none), and `tickets` are not answered.
    */
@@ -64,11 +64,14 @@ export class MaskThreadHost {
   #isReady = false;
   #hasEnded = false;
 
-  constructor(data: MaskThreadOptions, events: MaskThreadEvents) {
+  constructor(data: Omit<MaskThreadData, "current">, events: MaskThreadEvents) {
     this.#events = events;
     const workerData: MaskThreadData = { ...data, current: this.#current };
     this.#worker = new Worker(PROGRAM, { workerData, resourceLimits: RESOURCE_LIMITS });
-    this.#worker.on("message", (answer: MaskAnswer) => this.#onAnswer(answer));
+    this.#worker.on("message", (message: MaskThreadReady | MaskAnswer) => {
+      if ("vocabulary" in message) this.#onReady(message);
+      else this.#onAnswer(message);
+    });
     this.#worker.on("error", (error) => this.end(error instanceof Error ? error : new Error(String(error))));
     this.#worker.on("exit", (code) => this.end(new Error(`the mask thread ended with code ${code}`)));
     this.#worker.unref();
@@ -137,16 +140,24 @@ export class MaskThreadHost {
     this.#timer.unref();
   }
 
+  #onReady({ vocabulary }: MaskThreadReady): void {
+    if (this.#hasEnded) return;
+    this.#isReady = true;
+    this.#events.ready(vocabulary);
+    this.#waitOn();
+  }
+
   #onAnswer({ id, failures }: MaskAnswer): void {
     if (this.#hasEnded) return;
     for (const failure of failures) this.#events.failed(failure);
     this.#sent.get(id)?.finish();
     this.#sent.delete(id);
     this.#opening.delete(id);
-    if (!this.#isReady) {
-      this.#isReady = true;
-      this.#events.ready();
-    }
+    this.#waitOn();
+  }
+
+  /** For the next answer, from now on. */
+  #waitOn(): void {
     clearTimeout(this.#timer);
     this.#timer = undefined;
     if (this.#sent.size > 0) this.#watch();

@@ -4,7 +4,8 @@
  */
 import { parentPort, workerData } from "node:worker_threads";
 import { readTokenizerFiles } from "../../formats/tokenizer/tokenizer-files.ts";
-import type { MaskAnswer, MaskFailure, MaskJob, MaskThreadData } from "./mask-messages.ts";
+import { type GuideVocabulary, shareVocabulary } from "./guide-vocabulary.ts";
+import type { MaskAnswer, MaskFailure, MaskJob, MaskThreadData, MaskThreadReady } from "./mask-messages.ts";
 import { MaskSessions } from "./mask-sessions.ts";
 import { readVocabulary } from "./tokenizer-vocabulary.ts";
 
@@ -57,11 +58,16 @@ function answer(id: number, failures: readonly MaskFailure[]): void {
   parentPort?.postMessage({ id, failures } satisfies MaskAnswer);
 }
 
+async function readGuideVocabulary({ tokenizerDir, vocabSize }: MaskThreadData): Promise<GuideVocabulary> {
+  const { tokenizer } = await readTokenizerFiles(tokenizerDir);
+  return shareVocabulary(readVocabulary(tokenizer), vocabSize);
+}
+
 async function main(): Promise<void> {
-  const { tokenizer } = await readTokenizerFiles(data.tokenizerDir);
-  const thread = new MaskThread(new MaskSessions(readVocabulary(tokenizer), data));
+  const vocabulary = data.vocabulary ?? (await readGuideVocabulary(data));
+  const thread = new MaskThread(new MaskSessions(vocabulary, data));
   parentPort?.on("message", (job: MaskJob) => thread.take(job));
-  answer(0, []);
+  parentPort?.postMessage({ vocabulary } satisfies MaskThreadReady);
 }
 
 await main();

@@ -1,10 +1,11 @@
 /** Spreads sessions over mask threads. A thread that dies costs the session that it worked for; others move on. */
 import { availableParallelism } from "node:os";
+import type { GuideVocabulary } from "./guide-vocabulary.ts";
 import type { MaskThreadOptions } from "./mask-messages.ts";
 import { MaskSession, type SessionGuide } from "./mask-session.ts";
 import { type BatchTicket, MaskThreadHost } from "./mask-thread-host.ts";
 
-const MAX_THREADS = 4;
+const MAX_THREADS = 8;
 /** With more sessions for each thread a further one starts. */
 const SESSIONS_FOR_THREAD = 8;
 
@@ -13,6 +14,8 @@ export class MaskThreads {
   readonly #maxThreads: number;
   readonly #threads = new Set<MaskThreadHost>();
   readonly #sessions = new Map<number, MaskSession>();
+  /** Once the first thread has read it. */
+  #vocabulary: GuideVocabulary | undefined;
   #nextSession = 1;
   #closed: Error | undefined;
 
@@ -43,14 +46,21 @@ export class MaskThreads {
     for (const thread of this.#threads) thread.end(error);
   }
 
-  /** The ready thread with the fewest sessions. A further one starts meanwhile when they are many. */
+  /** The ready thread with the fewest sessions. Further ones start meanwhile when they are many. */
   #thread(): MaskThreadHost {
     const threads = [...this.#shares(({ thread }) => thread)].sort(([a, as], [b, bs]) => {
       return Number(b.isReady) - Number(a.isReady) || as.length - bs.length;
     });
+    const [first = this.#start()] = threads.map(([thread]) => thread);
+    this.#startWanted();
+    return first;
+  }
+
+  /** They wait for the first one, which reads the vocabulary for all. */
+  #startWanted(): void {
+    if (this.#vocabulary === undefined || this.#closed !== undefined) return;
     const wanted = Math.min(this.#maxThreads, Math.ceil((this.#sessions.size + 1) / SESSIONS_FOR_THREAD));
-    const further = threads.length < wanted ? this.#start() : undefined;
-    return threads[0]?.[0] ?? further ?? this.#start();
+    while (this.#threads.size < wanted) this.#start();
   }
 
   /** The sessions of each thread. */
@@ -61,13 +71,22 @@ export class MaskThreads {
   }
 
   #start(): MaskThreadHost {
-    const thread: MaskThreadHost = new MaskThreadHost(this.#data, {
-      failed: (failure) => this.#sessions.get(failure.session)?.failed(failure),
-      ready: () => this.#balance(),
-      ended: (session, tickets, error) => this.#onEnd(thread, session, tickets, error),
-    });
+    const thread: MaskThreadHost = new MaskThreadHost(
+      { ...this.#data, vocabulary: this.#vocabulary },
+      {
+        failed: (failure) => this.#sessions.get(failure.session)?.failed(failure),
+        ready: (vocabulary) => this.#onReady(vocabulary),
+        ended: (session, tickets, error) => this.#onEnd(thread, session, tickets, error),
+      },
+    );
     this.#threads.add(thread);
     return thread;
+  }
+
+  #onReady(vocabulary: GuideVocabulary): void {
+    this.#vocabulary = vocabulary;
+    this.#startWanted();
+    this.#balance();
   }
 
   /** Sessions move to threads that were not ready when they were opened, or whose own have ended. */

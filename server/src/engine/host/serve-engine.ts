@@ -85,8 +85,12 @@ class EngineServer {
   }
 
   async #prepare(spec: EngineSpec, runner: StepRunner): Promise<EngineServices> {
-    if (spec.warmUpSeconds !== 0) await warmEngine(runner, spec.engine);
     const services = await loadServices(spec, runner);
+    if (spec.warmUpSeconds !== 0) {
+      // Beside the steps: the guides' vocabulary is read in another thread. A CPU has its threads for the steps alone.
+      const guides = spec.gpu === undefined ? undefined : services.guides?.warmUp?.();
+      await Promise.all([warmEngine(runner, spec.engine), guides]);
+    }
     return { ...services, drafter: await this.#options.createDrafter?.(spec, runner) };
   }
 

@@ -1,6 +1,7 @@
 /** A text under its guide: the state that its tokens have led to, the mask of the next one, and the way back. */
 
 import type { MaskMaker } from "./mask-maker.ts";
+import { bytesOfToken, type PackedTokens } from "./packed-tokens.ts";
 import type { StackAutomaton } from "./stack-automaton.ts";
 import type { StackState } from "./stack-state.ts";
 import { setToken } from "./token-mask.ts";
@@ -11,8 +12,8 @@ const MAX_ROLLBACK = 256;
 export interface MatcherParts {
   readonly automaton: StackAutomaton;
   readonly masks: MaskMaker;
-  /** By id; empty ones fit nowhere. */
-  readonly tokenBytes: readonly Uint8Array[];
+  /** Empty ones fit nowhere. */
+  readonly tokens: PackedTokens;
 }
 
 export class GuideMatcher {
@@ -61,11 +62,11 @@ export class GuideMatcher {
   }
 
   #next(token: number): StackState | undefined {
-    const { automaton, tokenBytes } = this.#parts;
+    const { automaton, tokens } = this.#parts;
     let state = this.#states.at(-1) ?? automaton.dead;
     if (this.#endIds.includes(token)) return state.mayEnd ? automaton.dead : undefined;
-    const bytes = tokenBytes[token];
-    if (bytes === undefined || bytes.length === 0) return undefined;
+    const bytes = bytesOfToken(tokens, token);
+    if (bytes.length === 0) return undefined;
     for (const byte of bytes) state = automaton.step(state, byte);
     return state === automaton.dead ? undefined : state;
   }

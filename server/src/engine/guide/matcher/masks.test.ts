@@ -7,6 +7,7 @@ import type { Rules } from "../grammar/syntax.ts";
 import { TermStore } from "../grammar/term-store.ts";
 import { GuideMatcher } from "./guide-matcher.ts";
 import { MaskMaker } from "./mask-maker.ts";
+import { packTokens } from "./packed-tokens.ts";
 import { type Language, languages, randomOf, randomRules } from "./random-grammar.test-support.ts";
 import { StackAutomaton } from "./stack-automaton.ts";
 import { isAllowed } from "./token-mask.ts";
@@ -36,7 +37,7 @@ function createParts() {
   const masks = new MaskMaker(TRIE, 64, store, automaton);
   const open = (rules: Rules): GuideMatcher => {
     const term = compileGrammar(rules, "root", [], store, { left: 1e6 });
-    const parts = { automaton, masks, tokenBytes: TOKEN_BYTES };
+    const parts = { automaton, masks, tokens: packTokens(TOKEN_BYTES) };
     return new GuideMatcher(parts, automaton.push(term, automaton.end), [END], []);
   };
   return { store, automaton, masks, open };
