@@ -11,10 +11,9 @@
 // Roofline: bytes of the experts that have choices, up to about 200 choices an expert; then FLOP.
 // Source: warp-specialized persistent grouped GEMM of CUTLASS 3; mixture of experts (Shazeer et al. 2017); PTX ISA,
 // wgmma.mma_async, cp.async.bulk.tensor, cp.async.mbarrier.arrive, fence.proxy.async, setmaxnreg.
+#include "code-fragments.cuh"
 #include "expert-schedule.cuh"
-#include "skinny-tile.cuh"
 #include "tma.cuh"
-#include "wgmma.cuh"
 
 constexpr bool hasBlockScales = IS_SET(WEIGHT_MXFP4), hasCodes = hasBlockScales || IS_SET(WEIGHT_E4M3);
 constexpr bool isGated = IS_SET(GATED), readsListsEarly = IS_SET(LISTS_EARLY);
@@ -54,6 +53,7 @@ struct Problem {
   // The last one may be shorter: TMA fills its lines with zeros.
   __device__ __forceinline__ int num_chunks() const { return CEIL_DIV(inputs, Weights::chunk); }
   __device__ __forceinline__ int matrix_rows() const { return isGated ? 2 * outputs : outputs; }
+  __device__ __forceinline__ StoredScales stored_scales() const { return {scales, numExperts * matrix_rows(), inputs}; }
   __device__ __forceinline__ ExpertSchedule schedule() const {
     return ExpertSchedule(counts, numExperts, CEIL_DIV(outputs, WIDTH));
   }
@@ -167,83 +167,6 @@ __device__ __forceinline__ void produce_rows(const Pipeline& pipeline, const Pro
   }
 }
 
-// A part of a tile of codes as A fragments: 64 inputs of 16 matrix rows, from swizzled lines.
-typedef u32 Fragments[4][4];
-
-// The pieces `piece` and `piece` + 1 of the lines: words 0 and 1 of rows g and g + 8, words 2 and 3 of the next piece.
-__device__ __forceinline__ void load_words(u32 tile, int piece, u32 (&words)[4]) {
-  const int lane = threadIdx.x & 31, row = (threadIdx.x >> 5 & 3) * 16 + (lane & 15);
-  ldmatrix_x4(words, tile + row * LINE + (((piece + (lane >> 4)) ^ (row & 7)) << 4));
-}
-
-// Scales of blocks of a tile that a thread needs; FP8 codes have none.
-template <typename Weights>
-struct TileScales {
-  __device__ __forceinline__ void load(const Problem&, int, int) {}
-
-  __device__ __forceinline__ void fragments(u32 tile, int part, Fragments& a) const {
-#pragma unroll
-    for (int pair = 0; pair < 2; pair++) {
-      u32 words[4];
-      load_words(tile, 4 * part + 2 * pair, words);
-#pragma unroll
-      for (int i = 0; i < 2; i++) {
-        u32(&to)[4] = a[2 * pair + i];
-        to[0] = E4m3AsBf16::spread(words[2 * i], 0x1404), to[1] = E4m3AsBf16::spread(words[2 * i + 1], 0x1404);
-        to[2] = E4m3AsBf16::spread(words[2 * i], 0x3424), to[3] = E4m3AsBf16::spread(words[2 * i + 1], 0x3424);
-      }
-    }
-  }
-};
-
-// A piece of 16 bytes is a block of 32 inputs.
-template <>
-struct TileScales<Mxfp4Weights> {
-  u32 scales[2][2]; // of the rows g and g + 8: a byte for each of the line's eight blocks
-
-  // For a tile that starts at matrix row `row` of all experts. Rows behind the last one repeat it.
-  __device__ __forceinline__ void load(const Problem& problem, int row, int chunk) {
-    const int numBlocks = problem.inputs / 32, lane = threadIdx.x & 31;
-    const int last = problem.numExperts * problem.matrix_rows() - 1;
-#pragma unroll
-    for (int h = 0; h < 2; h++) {
-      const int own = min(row + (threadIdx.x >> 5 & 3) * 16 + (lane >> 2) + 8 * h, last);
-      const u8* of = reinterpret_cast<const u8*>(problem.scales) + (u64)own * numBlocks;
-#pragma unroll
-      for (int word = 0; word < 2; word++) {
-        scales[h][word] = 0;
-#pragma unroll
-        for (int i = 0; i < 4; i++) {
-          const int block = 8 * chunk + 4 * word + i;
-          if (block < numBlocks) scales[h][word] |= of[block] << 8 * i;
-        }
-      }
-    }
-  }
-
-  // The scale of a block, twice as bf16.
-  __device__ __forceinline__ u32 scale(int h, int block) const {
-    return (scales[h][block >> 2] >> 8 * (block & 3) & 255) * 0x00800080u;
-  }
-
-  __device__ __forceinline__ void fragments(u32 tile, int part, Fragments& a) const {
-    u32 words[4];
-    load_words(tile, 2 * part, words);
-#pragma unroll
-    for (int i = 0; i < 2; i++) {
-      const u32 low = scale(0, 2 * part + i), high = scale(1, 2 * part + i);
-#pragma unroll
-      for (int step = 0; step < 2; step++) {
-        u32(&to)[4] = a[2 * i + step];
-        to[0] = Mxfp4Weights::scaled(words[2 * i], 2 * step, low);
-        to[1] = Mxfp4Weights::scaled(words[2 * i + 1], 2 * step, high);
-        to[2] = Mxfp4Weights::scaled(words[2 * i], 2 * step + 1, low);
-        to[3] = Mxfp4Weights::scaled(words[2 * i + 1], 2 * step + 1, high);
-      }
-    }
-  }
-};
-
 // A warp group's way through the rings.
 struct Consumer {
   const Pipeline& pipeline;
@@ -278,13 +201,13 @@ struct Consumer {
     Fragments sets[2];
     TileScales<Weights> scales[GROUP_TILES];
 #pragma unroll
-    for (int tile = 0; tile < GROUP_TILES; tile++) scales[tile].load(problem, work.matrix_row(problem, group, tile), 0);
+    for (int tile = 0; tile < GROUP_TILES; tile++) scales[tile].load(problem.stored_scales(), work.matrix_row(problem, group, tile), 0);
     for (int chunk = 0; chunk < numChunks; chunk++) {
       const u32 rows = wait_rows();
 #pragma unroll
       for (int tile = 0; tile < GROUP_TILES; tile++) {
         const TileScales<Weights> here = scales[tile];
-        scales[tile].load(problem, work.matrix_row(problem, group, tile), chunk + 1);
+        scales[tile].load(problem.stored_scales(), work.matrix_row(problem, group, tile), chunk + 1);
         wait_weights();
 #pragma unroll
         for (int part = 0; part < PARTS; part++) {
