@@ -13,6 +13,7 @@ import { everyFloatSoak } from "../tests/soak/every-float.ts";
 import { floatsSoak } from "../tests/soak/floats.ts";
 import { fuzzSoak } from "../tests/soak/fuzz.ts";
 import { grpcCallsSoak } from "../tests/soak/grpc-calls.ts";
+import { guidedOutputsSoak } from "../tests/soak/guided-outputs.ts";
 import { kernelsSoak } from "../tests/soak/kernels.ts";
 import { mutantsSoak } from "../tests/soak/mutants.ts";
 import { pipelineSoak } from "../tests/soak/pipeline.ts";
@@ -44,6 +45,7 @@ const ALL: readonly Soak[] = [
   floatsSoak,
   everyFloatSoak,
   toolCallsSoak,
+  guidedOutputsSoak,
   apiBodiesSoak,
   mutantsSoak,
 ];
