@@ -199,6 +199,37 @@ test("accept() gives up a text with an ambiguous guide, and no other", async (t)
   assert.deepEqual([other.failure, allows(other, a)], [undefined, true]);
 });
 
+const STRINGS: readonly (readonly [schema: object, fits: readonly string[], fails: readonly string[]])[] = [
+  [{ pattern: "^.{1,3}$" }, ['"a"', '"é\\"b"', '"\\n\\\\"', '"\\u0007"'], ['"""', '"\\"', '"a\n"', '"\\q"', '"abcd"']],
+  [{ pattern: "^[^x]{1,3}$" }, ['"\\"\\""', '"y"'], ['"x"', '"""', '"\t"']],
+  [{ pattern: '^a"b\\\\c\\n$' }, ['"a\\"b\\\\c\\n"'], ['"a"b', '"a\\"b\\c']],
+  [{ pattern: "^[a-z]{1,4}$" }, ['"abc"'], ['"\\"', '"A"']],
+  [{ minLength: 1, maxLength: 2 }, ['"é"', '"\\t\\u0000"'], ['"\u0000"', '"\t"', '""', '"abc"']],
+  [{ format: "json-pointer" }, ['"/a~1\\\\"', '"/\\""'], ['"/""', '"/\\a"']],
+  [{ format: "email" }, ['"a@b.co"', '"\\"a b\\"@b.co"'], ['"a b@b.co"', '""a"@b.co"']],
+];
+
+test("strings with a pattern, a format or a length have escapes where JSON asks for them", async (t) => {
+  const guides = createGuides(t);
+  for (const [schema, fits, fails] of STRINGS) {
+    const guide = { type: "json_schema", text: JSON.stringify({ type: "string", ...schema }) } as const;
+    for (const text of fits) assert.equal(await accepts(guides, guide, text), true, `${guide.text} ${text}`);
+    for (const text of fails) assert.equal(await accepts(guides, guide, text), false, `${guide.text} ${text}`);
+  }
+});
+
+test("names of properties with a pattern have escapes where JSON asks for them", async (t) => {
+  const guides = createGuides(t);
+  for (const schema of [{ patternProperties: { "^.x$": { type: "null" } } }, { propertyNames: { pattern: "^.x$" } }]) {
+    const guide = {
+      type: "json_schema",
+      text: JSON.stringify({ type: "object", minProperties: 1, ...schema }),
+    } as const;
+    assert.equal(await accepts(guides, guide, '{"\\"x": null}'), true, guide.text);
+    assert.equal(await accepts(guides, guide, '{""x": null}'), false, guide.text);
+  }
+});
+
 test("warmUp() leaves guides as they were, and its failures to the first of them", async (t) => {
   const guides = createGuides(t);
   await guides.warmUp();

@@ -4,6 +4,8 @@ export interface GrammarSource {
   readonly ebnf: string;
   /** Whether the library printed it, rather than a client. */
   readonly isPrinted: boolean;
+  /** Whether it is the grammar of a JSON schema. */
+  readonly isSchema: boolean;
   /** The rule that a text begins with; undefined: the last one. */
   readonly root: string | undefined;
   /** EBNF of schemas that stand for places of the grammar; each begins with its rule `root`. */

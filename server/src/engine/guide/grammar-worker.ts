@@ -15,6 +15,11 @@ import { loadXGrammar, type XGrammar, type XGrammarText } from "./load-xgrammar.
 /** Blanks between two parts of a JSON text: enough to indent, too few for a small model to lose itself in. */
 const MAX_WHITESPACE = 16;
 
+/** The library escapes the quotes of these local parts, and no other characters of strings; json-strings.ts escapes all. */
+const ESCAPED_QUOTE = String.raw`"\\" "\""`;
+const QUOTE = String.raw`"\""`;
+const EMAIL_QUOTED = String.raw`${ESCAPED_QUOTE} ( "\\" [ -~] | [ !#-[\]-~] )* ${ESCAPED_QUOTE}`;
+
 class GrammarConverter {
   readonly #xgrammar: XGrammar = loadXGrammar();
   /** In no text of a client. */
@@ -40,7 +45,7 @@ class GrammarConverter {
     const schema = tryParse(text);
     // The library says what is wrong with it.
     const ebnf = schema === undefined ? await this.#schemaText(text) : await this.#boundedSchema(schema);
-    return { ebnf, isPrinted: false, root: "root", schemas: [], placeMark: this.#mark };
+    return { ebnf, isPrinted: false, isSchema: true, root: "root", schemas: [], placeMark: this.#mark };
   }
 
   async #boundedSchema(schema: unknown): Promise<string> {
@@ -49,9 +54,10 @@ class GrammarConverter {
   }
 
   /** Before the library expands it, which takes it a hundred times longer. */
-  #schemaText(schema: string): Promise<string> {
+  async #schemaText(schema: string): Promise<string> {
     const { _jsonSchemaToEBNF: toEbnf } = this.#xgrammar.Testings;
-    return toEbnf(schema, true, undefined, undefined, true, MAX_WHITESPACE);
+    const ebnf = await toEbnf(schema, true, undefined, undefined, true, MAX_WHITESPACE);
+    return ebnf.replaceAll(EMAIL_QUOTED, EMAIL_QUOTED.replaceAll(ESCAPED_QUOTE, QUOTE));
   }
 
   /** As it is, once the library has found no fault in it; as the library prints it, if this server cannot read it. */
@@ -78,7 +84,7 @@ class GrammarConverter {
     const grammar = await made;
     const ebnf = grammar.toString();
     grammar.dispose();
-    return { ebnf, isPrinted: true, root, schemas: [], placeMark: this.#mark };
+    return { ebnf, isPrinted: true, isSchema: false, root, schemas: [], placeMark: this.#mark };
   }
 }
 

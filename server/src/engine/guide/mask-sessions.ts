@@ -4,6 +4,7 @@
  */
 import { type Budget, BudgetError } from "./budget.ts";
 import { compileGrammar } from "./grammar/compile-grammar.ts";
+import { withEscapes } from "./grammar/json-strings.ts";
 import { parseEbnf } from "./grammar/parse-ebnf.ts";
 import type { Term } from "./grammar/term.ts";
 import { TermStore } from "./grammar/term-store.ts";
@@ -104,13 +105,14 @@ export class MaskSessions {
     return term;
   }
 
-  #compile({ ebnf, isPrinted, root, schemas, placeMark }: GrammarSource, budget: Budget): Term {
+  #compile({ ebnf, isPrinted, isSchema, root, schemas, placeMark }: GrammarSource, budget: Budget): Term {
     const store = this.#terms;
     const places = schemas.map((schema) => {
-      const term = compileGrammar(parseEbnf(schema, { isPrinted: false }), "root", [], store, budget);
+      const term = compileGrammar(withEscapes(parseEbnf(schema, { isPrinted: false })), "root", [], store, budget);
       return term.kind === "call" ? term : store.call(store.ruleOf(term));
     });
-    const rules = parseEbnf(ebnf, { isPrinted, place: new RegExp(`${placeMark}(\\d+)${placeMark}`) });
+    const read = parseEbnf(ebnf, { isPrinted, place: new RegExp(`${placeMark}(\\d+)${placeMark}`) });
+    const rules = isSchema ? withEscapes(read) : read;
     return compileGrammar(rules, root ?? [...rules.keys()].at(-1) ?? "root", places, store, budget);
   }
 

@@ -10,7 +10,14 @@ import { isAllowed } from "./matcher/token-mask.ts";
 const MODEL = fileURLToPath(new URL("../../../../examples/nereid-tiny/language_model", import.meta.url));
 const END = 2;
 const EBNF = 'root ::= "a" [b-c]{2} "d"';
-const SOURCE: GrammarSource = { ebnf: EBNF, isPrinted: false, root: "root", schemas: [], placeMark: "@" };
+const SOURCE: GrammarSource = {
+  ebnf: EBNF,
+  isPrinted: false,
+  isSchema: false,
+  root: "root",
+  schemas: [],
+  placeMark: "@",
+};
 const GUIDE = { grammar: { kind: "ebnf", text: EBNF }, source: SOURCE, endIds: [END] } as const;
 
 async function idsOf(letters: string): Promise<number[]> {

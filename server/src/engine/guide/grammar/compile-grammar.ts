@@ -146,7 +146,10 @@ class GrammarCompiler {
         charge(this.#budget, syntax.bytes.length);
         return this.#text(syntax.bytes);
       case "class":
-        return store.character(syntax.ranges.flatMap((range) => utf8Sequences(range)).map((each) => this.#bytes(each)));
+        return store.character([
+          ...syntax.ranges.flatMap((range) => utf8Sequences(range)).map((each) => this.#bytes(each)),
+          ...(syntax.texts ?? []).map((text) => this.#text(text)),
+        ]);
       case "name":
         return this.#values.get(syntax.name) ?? store.nothing;
       case "place":

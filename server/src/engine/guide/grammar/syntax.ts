@@ -6,7 +6,12 @@ export type CodePointRange = readonly [first: number, last: number];
 export type Syntax =
   /** UTF-8. */
   | { readonly kind: "text"; readonly bytes: readonly number[] }
-  | { readonly kind: "class"; readonly ranges: readonly CodePointRange[] }
+  /** One character. `texts`: others written as several; none begins with another. */
+  | {
+      readonly kind: "class";
+      readonly ranges: readonly CodePointRange[];
+      readonly texts?: readonly (readonly number[])[];
+    }
   | { readonly kind: "name"; readonly name: string }
   /** An expression from outside of the text, by its number. */
   | { readonly kind: "place"; readonly index: number }
