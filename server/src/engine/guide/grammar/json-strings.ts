@@ -1,6 +1,6 @@
 /**
  * Strings of JSON schemas with a pattern, a format or a length. The grammar library writes their characters between two quotes as they are
- * (web-xgrammar 0.1.27), so that `.` lets a quote, a backslash or a line break pass. Those become escapes here.
+ * (web-xgrammar 0.1.27), so that `.` lets a quote, a backslash or a line break pass. Here they become escapes.
  * Source: RFC 8259, section 7.
  */
 import type { CodePointRange, Rules, Syntax } from "./syntax.ts";
