@@ -18,7 +18,12 @@ async function startCollector(
   const collector = new Collector();
   const url = await collector.listen();
   t.after(() => collector.close());
-  const common = ["mode=opentelemetry", "level=TIMESTAMPS", `opentelemetry,url=${url}`];
+  const common = [
+    "mode=opentelemetry",
+    "level=TIMESTAMPS",
+    "opentelemetry,protocol=http/json",
+    `opentelemetry,url=${url}`,
+  ];
   return { collector, flags: (...more) => [...common, ...more].map((setting) => `--trace-config=${setting}`) };
 }
 
@@ -118,7 +123,7 @@ test("a call of a model is a child when the model hands its trace on, and the co
   skip: clientVenv.reason ?? false,
 }, async (t) => {
   const { collector, flags } = await startCollector(t);
-  const server = await startTracedServer(t, flags("rate=0"), true);
+  const server = await startTracedServer(t, flags("rate=0"), { withPython: true });
   await infer(server, "caller", { headers: FROM_CALLER });
   await server.stop();
   const { spans } = collector;

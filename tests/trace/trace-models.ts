@@ -43,11 +43,14 @@ class TritonPythonModel:
 export async function startTracedServer(
   t: TestContext,
   flags: readonly string[],
-  withPython = false,
+  {
+    withPython = false,
+    env: more = {},
+  }: { readonly withPython?: boolean; readonly env?: Readonly<Record<string, string>> } = {},
 ): Promise<ServerProcess> {
   const repository = await createModelRepository({ files: withPython ? { ...IDENTITY, ...CALLER } : IDENTITY });
   t.after(() => repository[Symbol.asyncDispose]());
-  const env = { ...process.env, NEREID_PYTHON: clientVenv.python };
+  const env = { ...process.env, NEREID_PYTHON: clientVenv.python, ...more };
   const server = await startServerProcess({ repositories: [repository.path], flags, env });
   t.after(() => server.kill());
   return server;

@@ -59,6 +59,74 @@ export const SERVER_ENVIRONMENT = {
   TRITONCACHE_REDIS_PASSWORD: { default: "none", meaning: "Password of the Redis response cache." },
   OTEL_BSP_MAX_QUEUE_SIZE: { default: "2048", meaning: "Spans that wait for export before new ones are dropped." },
   OTEL_BSP_SCHEDULE_DELAY: { default: "5000", meaning: "Milliseconds between two exports of spans." },
+  OTEL_EXPORTER_OTLP_PROTOCOL: {
+    default: "http/protobuf",
+    meaning: "Protocol of exported spans: grpc, http/protobuf or http/json.",
+  },
+  OTEL_EXPORTER_OTLP_TRACES_PROTOCOL: {
+    default: "OTEL_EXPORTER_OTLP_PROTOCOL",
+    meaning: "As OTEL_EXPORTER_OTLP_PROTOCOL, and preferred.",
+  },
+  OTEL_EXPORTER_OTLP_ENDPOINT: {
+    default: "http://localhost:4318, grpc: http://localhost:4317",
+    meaning: "Collector of spans. Over HTTP, v1/traces is appended.",
+  },
+  OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: {
+    default: "OTEL_EXPORTER_OTLP_ENDPOINT",
+    meaning: "As OTEL_EXPORTER_OTLP_ENDPOINT, and preferred. The URL is used as it is.",
+  },
+  OTEL_EXPORTER_OTLP_HEADERS: {
+    default: "none",
+    meaning: "Headers of exports: key=value pairs separated by commas, values percent-encoded.",
+  },
+  OTEL_EXPORTER_OTLP_TRACES_HEADERS: {
+    default: "OTEL_EXPORTER_OTLP_HEADERS",
+    meaning: "As OTEL_EXPORTER_OTLP_HEADERS, and preferred.",
+  },
+  OTEL_EXPORTER_OTLP_TIMEOUT: { default: "10000", meaning: "Milliseconds for one export with all its tries." },
+  OTEL_EXPORTER_OTLP_TRACES_TIMEOUT: {
+    default: "OTEL_EXPORTER_OTLP_TIMEOUT",
+    meaning: "As OTEL_EXPORTER_OTLP_TIMEOUT, and preferred.",
+  },
+  OTEL_EXPORTER_OTLP_COMPRESSION: { default: "none", meaning: "Compression of exports: none or gzip." },
+  OTEL_EXPORTER_OTLP_TRACES_COMPRESSION: {
+    default: "OTEL_EXPORTER_OTLP_COMPRESSION",
+    meaning: "As OTEL_EXPORTER_OTLP_COMPRESSION, and preferred.",
+  },
+  OTEL_EXPORTER_OTLP_INSECURE: {
+    default: "false",
+    meaning: "true: an endpoint of gRPC without a scheme is reached without TLS.",
+  },
+  OTEL_EXPORTER_OTLP_TRACES_INSECURE: {
+    default: "OTEL_EXPORTER_OTLP_INSECURE",
+    meaning: "As OTEL_EXPORTER_OTLP_INSECURE, and preferred.",
+  },
+  OTEL_EXPORTER_OTLP_CERTIFICATE: {
+    default: "those of Node",
+    meaning: "PEM file of the authorities that a collector's certificate is checked by.",
+  },
+  OTEL_EXPORTER_OTLP_TRACES_CERTIFICATE: {
+    default: "OTEL_EXPORTER_OTLP_CERTIFICATE",
+    meaning: "As OTEL_EXPORTER_OTLP_CERTIFICATE, and preferred.",
+  },
+  OTEL_EXPORTER_OTLP_CLIENT_KEY: {
+    default: "none",
+    meaning: "PEM file of the key that exports identify themselves with.",
+  },
+  OTEL_EXPORTER_OTLP_TRACES_CLIENT_KEY: {
+    default: "OTEL_EXPORTER_OTLP_CLIENT_KEY",
+    meaning: "As OTEL_EXPORTER_OTLP_CLIENT_KEY, and preferred.",
+  },
+  OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE: { default: "none", meaning: "PEM file of the certificate of that key." },
+  OTEL_EXPORTER_OTLP_TRACES_CLIENT_CERTIFICATE: {
+    default: "OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE",
+    meaning: "As OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE, and preferred.",
+  },
+  OTEL_RESOURCE_ATTRIBUTES: {
+    default: "none",
+    meaning: "Resource attributes of spans: key=value pairs separated by commas.",
+  },
+  OTEL_SERVICE_NAME: { default: "triton-inference-server", meaning: "Resource attribute service.name of spans." },
   OTEL_BSP_MAX_EXPORT_BATCH_SIZE: { default: "512", meaning: "Spans in one export." },
   AIP_MODE: { default: "not set", meaning: "PREDICTION: the protocol of Vertex AI is on, the others are off." },
   AIP_HTTP_PORT: { default: "8080", meaning: "Port of the Vertex AI protocol." },

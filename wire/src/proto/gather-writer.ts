@@ -63,6 +63,13 @@ export class GatherWriter {
     this.#at += 8;
   }
 
+  /** A fixed64. */
+  fixed64(value: bigint): void {
+    this.#reserve(8);
+    new DataView(this.#scratch.buffer, this.#at, 8).setBigUint64(0, value, true);
+    this.#at += 8;
+  }
+
   /** A string field, left out when empty, as proto3 does. */
   stringField(tag: number, text: string): void {
     if (text.length > 0) this.string(tag, text);

@@ -7,9 +7,9 @@ import { randomBytes } from "node:crypto";
 import type { Environment } from "../../core/environment.ts";
 import type { RequestTrace, TraceChanges, TraceHeaders, TraceSettings, Tracing } from "../../core/request-trace.ts";
 import type { Logger } from "../log.ts";
-import { OtlpExporter } from "./otlp-exporter.ts";
-import { parseOtlpSettings, shownOtlpSettings } from "./otlp-settings.ts";
-import { type OtlpTree, otlpSpans } from "./otlp-spans.ts";
+import { OtlpExporter } from "./otlp/otlp-exporter.ts";
+import { parseOtlpSettings, shownOtlpSettings } from "./otlp/otlp-settings.ts";
+import { type OtlpTree, otlpSpans } from "./otlp/otlp-spans.ts";
 import type { RecentTraces } from "./recent-traces.ts";
 import { TraceBatch } from "./trace-batch.ts";
 import { createTraceClock } from "./trace-clock.ts";
@@ -71,7 +71,7 @@ export class Tracer implements Tracing {
     this.#exporter = otlp === undefined ? undefined : new OtlpExporter({ settings: otlp, log });
     this.#file = new TraceFile(start.file, log);
     this.#replace(SERVER, {}, this.#start);
-    for (const warning of startWarnings(this.#start)) log.warn("tracer", warning);
+    for (const warning of [...startWarnings(this.#start), ...(otlp?.warnings ?? [])]) log.warn("tracer", warning);
   }
 
   settings(model: string): TraceSettings {

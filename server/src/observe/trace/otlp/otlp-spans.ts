@@ -1,8 +1,8 @@
-/** Converts a trace tree to OpenTelemetry spans in OTLP's JSON encoding. Ids and clock are passed in. Pure. */
-import type { TraceMoment } from "../../core/request-trace.ts";
-import type { TraceClock } from "./trace-clock.ts";
-import type { TraceParent } from "./trace-parent.ts";
-import type { TraceNode } from "./trace-record.ts";
+/** Converts a trace tree to OpenTelemetry spans in the fields of OTLP. Ids and clock are passed in. Pure. */
+import type { TraceMoment } from "../../../core/request-trace.ts";
+import type { TraceClock } from "../trace-clock.ts";
+import type { TraceParent } from "../trace-parent.ts";
+import type { TraceNode } from "../trace-record.ts";
 
 export interface OtlpAttribute {
   readonly key: string;
