@@ -36,6 +36,8 @@ import { SilentConnections } from "./silent-connections.ts";
 const KEEP_ALIVE_TIMEOUT_MS = 75_000;
 /** During the drain: idle connections close when no request began or ended for this long. */
 const QUIET_MS = 300;
+/** The same where another process serves on and nobody waits: a client that stood still for a moment comes back to its connection. */
+const HANDED_OVER_QUIET_MS = 3000;
 const IDLE_CHECK_MS = 50;
 /** During the drain: new connections are taken for this long at most. */
 const MAX_ACCEPT_MS = 1000;
@@ -127,13 +129,15 @@ export class HttpListener {
   /**
    * Answers what comes and says that the connection ends with it, until nobody new comes. Idle connections stay until all
    * have been quiet for a while: a request may be on its way on any of them. That is why it is not the HTTP server's own
-   * close(), which drops them at once. May be called again to hurry. `isHandedOver`: another process has the listening socket too,
+   * close(), which drops them at once. Both ends are decided behind a poll of the event loop: timers run before it, so after a
+   * standstill they would cut what has arrived and was not read. May be called again to hurry. `isHandedOver`: another process has the listening socket too,
    * so that leaving it resets no connection.
    */
   close(graceMs: number | undefined, isHandedOver = false): Promise<void> {
     this.#isDraining = true;
     this.#lastUseMs = performance.now();
-    const idleTimer = setInterval(() => this.#closeQuiet(), IDLE_CHECK_MS);
+    const quietMs = isHandedOver ? HANDED_OVER_QUIET_MS : QUIET_MS;
+    const idleTimer = setInterval(() => setImmediate(() => this.#closeQuiet(quietMs)), IDLE_CHECK_MS);
     const cutTimer = graceMs === undefined ? undefined : setTimeout(() => this.#cut(), graceMs);
     return new Promise((resolve) => {
       const closed = (): void => {
@@ -155,12 +159,12 @@ export class HttpListener {
     if (nowMs >= latestMs || nowMs - this.#lastConnectionMs >= QUIET_MS) {
       NetServer.prototype.close.call(this.server, closed);
     } else {
-      setTimeout(() => this.#stopListening(latestMs, closed), IDLE_CHECK_MS);
+      setTimeout(() => setImmediate(() => this.#stopListening(latestMs, closed)), IDLE_CHECK_MS);
     }
   }
 
-  #closeQuiet(): void {
-    if (performance.now() - this.#lastUseMs < QUIET_MS) return;
+  #closeQuiet(quietMs: number): void {
+    if (performance.now() - this.#lastUseMs < quietMs) return;
     this.server.closeIdleConnections();
     this.#silent.closeOld();
   }
