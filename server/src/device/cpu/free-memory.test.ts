@@ -33,6 +33,33 @@ const CASES: readonly (readonly [what: string, files: Readonly<Record<string, st
     { "memory/memory.limit_in_bytes": "9223372036854771712", "memory/memory.usage_in_bytes": "500" },
     1000,
   ],
+  [
+    "what is left of the group of this process",
+    {
+      "/proc/self/cgroup": "0::/system.slice/nereid.service\n",
+      "system.slice/nereid.service/memory.max": "400",
+      "system.slice/nereid.service/memory.current": "100",
+      "system.slice/memory.max": "max",
+      "system.slice/memory.current": "900",
+    },
+    300,
+  ],
+  [
+    "what is left of a group around it",
+    {
+      "/proc/self/cgroup": "9:cpu:/\n4:cpuset,memory:/a/b\n0::/\n",
+      "memory/a/b/memory.limit_in_bytes": "900",
+      "memory/a/b/memory.usage_in_bytes": "100",
+      "memory/a/memory.limit_in_bytes": "500",
+      "memory/a/memory.usage_in_bytes": "260",
+    },
+    240,
+  ],
+  [
+    "what is left of the root, where the path of the group is one seen from outside",
+    { "/proc/self/cgroup": "0::/kubepods/pod1", "memory.max": "600", "memory.current": "150" },
+    450,
+  ],
 ];
 
 for (const [what, files, expected] of CASES) {

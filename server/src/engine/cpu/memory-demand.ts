@@ -18,11 +18,17 @@ import { peakBlocks } from "../kv/window-blocks.ts";
 import { type MemoryDemand, type MemoryPlan, planMemory } from "../plan/memory-plan.ts";
 import { expectFittingHeads } from "./kv-cache.ts";
 
-/** @throws ServerError when the engine does not fit, Error when the files are not those of a model */
+/** Growth of the processes while they serve, and the pages of programs and libraries that must stay (bench/results/fit.md). */
+const PROCESS_BYTES: number = 128 * 2 ** 20;
+
+/**
+ * `freeBytes`: for the model alone; by default what the processes leave of the free memory.
+ * @throws ServerError when the engine does not fit, Error when the files are not those of a model
+ */
 export async function planCpuMemory(
   spec: EngineSpec,
   blockSize: number,
-  freeBytes: number = freeMemory(),
+  freeBytes: number = Math.max(0, freeMemory() - PROCESS_BYTES),
 ): Promise<MemoryPlan> {
   const { bytes = 0, freeFraction, hostBytes = 0 } = spec.kvCache ?? {};
   const { window, ...model } = await modelDemand(spec, blockSize);
