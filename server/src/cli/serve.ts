@@ -61,7 +61,7 @@ export async function serve(
   const { MODELS_NOT_LOADED, startServer } = await import("../main/start-server.ts");
   let server: RunningServer;
   try {
-    server = await startServer(options, createLog(options), cluster.isWorker);
+    server = await startServer(options, createLog(options), { isWorker: cluster.isWorker });
   } catch (error) {
     reportStartFailure(error);
     const { message } = ServerError.from(error);

@@ -1,4 +1,5 @@
 /** The backends of a server, each loaded with the first model that names it. Part of the composition root. */
+
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import process from "node:process";
@@ -8,6 +9,7 @@ import type { RunTurns } from "../backend/native-run/run-turns.ts";
 import type { ModelControl } from "../backend/python/questions.ts";
 import { refusedBackend } from "../backend/refused/refused-backend.ts";
 import { visibleGpus } from "../device/cuda/find-gpus.ts";
+import type { SpareHost } from "../engine/host/spare-host.ts";
 import { packagedBackend } from "../packages/packaged-backend.ts";
 import type { ModelManager } from "../repository/model-manager.ts";
 import { isSafeModelName } from "../repository/source/path-containment.ts";
@@ -47,15 +49,19 @@ export function isPythonBased(name: string, directory: string): boolean {
 
 /**
  * By the name that users write in `backend:`. `control` serves models that load and unload others; `directory`:
- * `--backend-directory`.
+ * `--backend-directory`; `spareHost`: for the first language model.
  */
-export function createBackends(control: ModelControl, directory: string): ReadonlyMap<string, Backend> {
+export function createBackends(
+  control: ModelControl,
+  directory: string,
+  spareHost?: SpareHost,
+): ReadonlyMap<string, Backend> {
   const turns = sharedTurns();
   const all = [
     ...onnxBackends(turns),
     ...libraryBackends(turns),
     ...["python", ...OWN_PYTHON_BACKENDS].map((name) => pythonBackend(name, control)),
-    ...["llm", "tensorrtllm"].map(llmBackend),
+    ...["llm", "tensorrtllm"].map((name) => llmBackend(name, spareHost)),
     ...plainBackends(),
     packagedBackend("image", "@nereid/images", "image-backend"),
     packagedBackend("retrieval", "@nereid/retrieval", "backend/retrieval-backend"),
@@ -138,10 +144,10 @@ function allGpus(): UsableGpus {
   return seenGpus;
 }
 
-function llmBackend(name: string): Backend {
+function llmBackend(name: string, spare: SpareHost | undefined): Backend {
   return lazyBackend(name, async () => {
     const { createLlmBackend } = await import("../backend/llm/llm-backend.ts");
-    return createLlmBackend(name === "llm" ? "llm" : "tensorrtllm", {}, usableGpus);
+    return createLlmBackend(name === "llm" ? "llm" : "tensorrtllm", { spare }, usableGpus);
   });
 }
 

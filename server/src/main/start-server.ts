@@ -4,6 +4,7 @@ import type { ModelControl } from "../backend/python/questions.ts";
 import type { ServerOptions } from "../config/flags/server-options.ts";
 import type { ModelServer } from "../core/model-server.ts";
 import { ERROR_CODE_NAMES, invalidArgument, ServerError } from "../core/server-error.ts";
+import type { SpareHost } from "../engine/host/spare-host.ts";
 import { keepFreedMemory } from "../native/process-memory.ts";
 import type { ServerLog } from "../observe/log.ts";
 import { MetricRegistry } from "../observe/metrics.ts";
@@ -73,14 +74,24 @@ interface Parts {
   readonly console: (ConsoleHost & AsyncDisposable) | undefined;
 }
 
+export interface StartOptions {
+  /** A supervisor holds the ports, and has the one of the metrics to itself. */
+  readonly isWorker?: boolean;
+  /** The caller disposes of it. */
+  readonly spareHost?: SpareHost;
+}
+
 /**
- * `isWorker`: a supervisor holds the ports, and has the one of the metrics to itself.
  * @throws ServerError when a model fails to load and the options say that this ends the start, or a port is taken
  */
-export async function startServer(given: ServerOptions, log: ServerLog, isWorker = false): Promise<RunningServer> {
+export async function startServer(
+  given: ServerOptions,
+  log: ServerLog,
+  { isWorker = false, spareHost }: StartOptions = {},
+): Promise<RunningServer> {
   keepFreedMemory();
   const options = isWorker ? workerOptions(given) : given;
-  const parts = await buildParts(options, log);
+  const parts = await buildParts(options, log, spareHost);
   const { registry, metrics, caches, places, server, tracer, poller } = parts;
   registerMetrics(options, registry, metrics, caches);
   logGpuLibraries(log);
@@ -107,7 +118,7 @@ export async function startServer(given: ServerOptions, log: ServerLog, isWorker
   };
 }
 
-async function buildParts(options: ServerOptions, log: ServerLog): Promise<Parts> {
+async function buildParts(options: ServerOptions, log: ServerLog, spareHost?: SpareHost): Promise<Parts> {
   const places = await orStay(options, log, () => openPlaces(options, log));
   const registry = new ModelRegistry(options.repository.isNamespacing);
   const metrics = new MetricRegistry();
@@ -120,7 +131,7 @@ async function buildParts(options: ServerOptions, log: ServerLog): Promise<Parts
   const mcp = options.openai.allowsMcp ? await loadMcp() : undefined;
   const access = await openAccess(options.openai, metrics, log);
   const records = await openRecords(options, log);
-  const backends = createBackends(control, options.backendDirectory);
+  const backends = createBackends(control, options.backendDirectory, spareHost);
   const caches = await openCaches(options.cache, log);
   const tracer = new Tracer({ start: options.trace, log, env: process.env, recent: records?.traces });
   const agents = new AgentFinder(options.repoAgentDirectory);

@@ -3,6 +3,7 @@ import process from "node:process";
 import { logSettings } from "@nereid/server/config/flags/log-settings";
 import { parseServerFlags } from "@nereid/server/config/flags/parse-server-flags";
 import { ServerError } from "@nereid/server/core/server-error";
+import type { SpareHost } from "@nereid/server/engine/host/spare-host";
 import { ToolError } from "@nereid/server/files/tool-error";
 import { startServer } from "@nereid/server/main/start-server";
 import { ServerLog } from "@nereid/server/observe/log";
@@ -22,15 +23,19 @@ const FLAGS = [
   "--exit-timeout-secs=2",
 ];
 
-/** `models`: loaded instead of all; empty: all of the repository. @throws ToolError when they do not load */
-export async function startLocalServer(repository: string, models: readonly string[]): Promise<LocalServer> {
+/** `models`: loaded instead of all; empty: all of the repository. `spareHost`: for the first language model. @throws ToolError when they do not load */
+export async function startLocalServer(
+  repository: string,
+  models: readonly string[],
+  spareHost: SpareHost,
+): Promise<LocalServer> {
   const chosen =
     models.length === 0 ? [] : ["--model-control-mode=explicit", ...models.map((name) => `--load-model=${name}`)];
   const parsed = parseServerFlags([`--model-repository=${repository}`, ...FLAGS, ...chosen], process.env);
   if (parsed.kind === "usage") throw new Error(parsed.text);
   const { options } = parsed;
   try {
-    const server = await startServer(options, new ServerLog(logSettings(options.log)));
+    const server = await startServer(options, new ServerLog(logSettings(options.log)), { spareHost });
     const port = server.endpoints.get("http")?.port ?? 0;
     return {
       url: `http://${HOST}:${port}`,

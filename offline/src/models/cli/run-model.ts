@@ -4,13 +4,14 @@ import process from "node:process";
 import { text as readText } from "node:stream/consumers";
 import { type CommandSyntax, type FlagTable, type FlagValues, UsageError } from "@nereid/server/cli/arguments";
 import { type CommandContext, type OUTPUT_FLAGS, runCommand } from "@nereid/server/cli/run-command";
+import { hostEntry } from "@nereid/server/engine/host/host-entry";
+import { SpareHost } from "@nereid/server/engine/host/spare-host";
 import { ToolError } from "@nereid/server/files/tool-error";
 import { parseTemplateValues } from "../../template/template-values.ts";
 import type { ChatPart, ChatServer } from "../chat/chat-client.ts";
 import { ChatSession, speedText } from "../chat/chat-session.ts";
 import type { ChatSettings } from "../chat/chat-settings.ts";
 import { findServer, modelOf } from "../chat/find-server.ts";
-import { startLocalServer } from "../chat/local-server.ts";
 import { chatInTerminal } from "../chat/terminal-chat.ts";
 import { prepareModel } from "../prepare/prepare-model.ts";
 import { resolveModel } from "../resolve/resolve-model.ts";
@@ -96,12 +97,16 @@ async function openServer({ values, positionals, reporter, signal }: Context, is
     return { chat: found, [Symbol.asyncDispose]: () => Promise.resolve() };
   }
   const resolved = await resolveModel(name, context);
+  // The engine's process and the server load their modules at the same time as the files are looked at.
+  using spareHost = new SpareHost({ entry: hostEntry() });
+  const loading = import("../chat/local-server.ts");
   const others = values.set === undefined ? new Map() : parseTemplateValues(values.set, () => false).values;
   const options = { maxBatchSize: BATCH_SIZE, weightType: values["weight-type"], engine: engineOf(values), others };
   const { repository, servedName, lines, system } = await prepareModel(resolved, options, context);
   if (isChat) for (const line of lines) reporter.info(line);
   if (isChat) reporter.info("Loading ...");
-  const local = await startLocalServer(repository, servedName === undefined ? [] : [ENGINE]);
+  const { startLocalServer } = await loading;
+  const local = await startLocalServer(repository, servedName === undefined ? [] : [ENGINE], spareHost);
   try {
     signal.throwIfAborted();
     const chat = await modelOf({ url: local.url, apiKey: undefined }, values.model ?? servedName);

@@ -17,7 +17,7 @@ import { chooseRanks, type RankShape, rankNetwork, ranksOn } from "./rank-settin
 import { RequestFigures } from "./request-figures.ts";
 
 /** How engine hosts are started, where it differs from this program's own host role. */
-export type HostSettings = Pick<EngineHostOptions, "entry" | "env" | "firstBackoffMs">;
+export type HostSettings = Pick<EngineHostOptions, "entry" | "env" | "firstBackoffMs" | "spare">;
 
 /** `findGpus` is asked when the first model is loaded. */
 export function createLlmBackend(

@@ -3,7 +3,6 @@
  * that it had started fail once with the cause; the others move to the next process. A new process starts after a delay
  * that grows with every failure. It knows no model and no Triton.
  */
-import { fileURLToPath } from "node:url";
 import { backoffMs } from "../../core/backoff.ts";
 import { ServerError } from "../../core/server-error.ts";
 import type { Logger } from "../../observe/log.ts";
@@ -14,9 +13,11 @@ import { checkRequest } from "../request/check-request.ts";
 import type { GeneratedChunk, GenerateRequest, Generator } from "../request/generate.ts";
 import type { GenerationObserver } from "../request/generation-observer.ts";
 import { type FrameReader, FrameWriter } from "./frame.ts";
-import { HostProcess } from "./host-process.ts";
+import { hostEntry } from "./host-entry.ts";
+import { HostProcess, type HostProcessEvents } from "./host-process.ts";
 import { CANCEL, CLOSE, LOAD, LOAD_FAILED, READY, STEP, SUBMIT, writeRequest } from "./messages.ts";
 import { PendingRequest } from "./pending-request.ts";
+import type { SpareHost } from "./spare-host.ts";
 import { deliverReport } from "./step-report.ts";
 
 export interface EngineHostOptions {
@@ -28,6 +29,8 @@ export interface EngineHostOptions {
   /** The program of the host role; this program's own by default. */
   readonly entry?: string;
   readonly env?: Readonly<Record<string, string>>;
+  /** Taken for the first process of an engine without `entry` and `env`. */
+  readonly spare?: SpareHost | undefined;
   readonly loadTimeoutMs?: number;
   /** Silence of a host that has work, after which it counts as hung. */
   readonly stepTimeoutMs?: number;
@@ -47,7 +50,7 @@ const MAX_ATTEMPTS = 3;
 type State = "starting" | "ready" | "pausing" | "closed";
 
 export class EngineHost implements Generator {
-  readonly #options: Required<Omit<EngineHostOptions, "env" | "entry" | "observer">> & EngineHostOptions;
+  readonly #options: Required<Omit<EngineHostOptions, "env" | "entry" | "observer" | "spare">> & EngineHostOptions;
   readonly #entry: string;
   readonly #pending = new Map<number, PendingRequest>();
   readonly #writer = new FrameWriter();
@@ -72,7 +75,7 @@ export class EngineHost implements Generator {
 
   private constructor(options: EngineHostOptions) {
     this.#options = { ...DEFAULTS, ...options };
-    this.#entry = options.entry ?? defaultEntry();
+    this.#entry = options.entry ?? hostEntry();
   }
 
   /** Starts a host and waits until its engine is loaded. @throws ServerError with the reason when it is not */
@@ -177,22 +180,26 @@ export class EngineHost implements Generator {
     this.#killedBecause = undefined;
     this.#lastError = "";
     const { log, name, env, spec, loadTimeoutMs } = this.#options;
-    const host = new HostProcess(
-      { entry: this.#entry, ...(env === undefined ? {} : { env }) },
-      {
-        onFrame: (frame) => this.#onFrame(frame),
-        onOutput: (line, isError) => {
-          if (isError) this.#lastError = line;
-          log[isError ? "warn" : "info"]("engine_host", `${name}: ${line}`);
-        },
-        onExit: (how) => this.#onExit(how),
+    const events: HostProcessEvents = {
+      onFrame: (frame) => this.#onFrame(frame),
+      onOutput: (line, isError) => {
+        if (isError) this.#lastError = line;
+        log[isError ? "warn" : "info"]("engine_host", `${name}: ${line}`);
       },
-    );
+      onExit: (how) => this.#onExit(how),
+    };
+    const host =
+      this.#takeSpare(events) ?? new HostProcess({ entry: this.#entry, ...(env === undefined ? {} : { env }) }, events);
     this.#process = host;
     this.#writer.begin(LOAD);
     this.#writer.text(JSON.stringify(spec));
     host.send(this.#writer.end());
     this.#timer = setTimeout(() => this.#kill(`loading took more than ${loadTimeoutMs / 1000} s`), loadTimeoutMs);
+  }
+
+  #takeSpare(events: HostProcessEvents): HostProcess | undefined {
+    const { entry, env, spare } = this.#options;
+    return entry === undefined && env === undefined ? spare?.take(events) : undefined;
   }
 
   #kill(because: string): void {
@@ -297,7 +304,3 @@ export class EngineHost implements Generator {
 }
 
 /** The host role of this very program: a source file under a loader, or its compiled form. */
-function defaultEntry(): string {
-  const extension = import.meta.url.endsWith(".ts") ? "ts" : "js";
-  return fileURLToPath(new URL(`../../main/engine-host.${extension}`, import.meta.url));
-}
