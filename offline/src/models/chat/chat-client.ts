@@ -5,9 +5,13 @@
 import { isObject } from "@nereid/server/core/json-object";
 import { ToolError } from "@nereid/server/files/tool-error";
 
+export type ContentPart =
+  | { readonly type: "text"; readonly text: string }
+  | { readonly type: "image_url"; readonly image_url: { readonly url: string } };
+
 export interface ChatMessage {
   readonly role: "system" | "user" | "assistant";
-  readonly content: string;
+  readonly content: string | readonly ContentPart[];
 }
 
 export interface ChatServer {

@@ -37,7 +37,11 @@ export class ChatSession {
    * Asks and remembers. An answer that the signal stopped is remembered as far as it came; a question that failed is
    * not. @throws ToolError with the server's message
    */
-  async ask(question: string, signal: AbortSignal, onPart: (part: ChatPart) => void): Promise<SessionAnswer> {
+  async ask(
+    question: ChatMessage["content"],
+    signal: AbortSignal,
+    onPart: (part: ChatPart) => void,
+  ): Promise<SessionAnswer> {
     const { system, sampling } = this.settings;
     const asked: ChatMessage = { role: "user", content: question };
     const before: ChatMessage[] = system === undefined ? [] : [{ role: "system", content: system }];

@@ -2,6 +2,7 @@
 import { ToolError } from "@nereid/server/files/tool-error";
 import type { ChatPart } from "./chat-client.ts";
 import { type ChatSession, speedText } from "./chat-session.ts";
+import { withImages } from "./image-paths.ts";
 import { MessageLines } from "./message-lines.ts";
 import { isCommand, runCommand } from "./slash-commands.ts";
 import { TerminalLines } from "./terminal-lines.ts";
@@ -61,8 +62,10 @@ class TerminalChat {
     this.#answering = new AbortController();
     const writer = new PartWriter(this.#output);
     try {
-      const { speed, finishReason } = await this.#session.ask(message, this.#answering.signal, (part) =>
-        writer.write(part),
+      const { speed, finishReason } = await this.#session.ask(
+        await withImages(message),
+        this.#answering.signal,
+        (part) => writer.write(part),
       );
       writer.end();
       if (finishReason === "length") this.#note("The answer was cut: the context or max_tokens is used up.");
