@@ -120,13 +120,14 @@ export interface MemoryChoice {
 }
 
 /**
- * Weights as they are where they fit, otherwise in the widest type that fits. A given type is taken or refused.
+ * Weights as they are where they fit, otherwise in the widest type that fits. A given type is taken or refused. `kvCacheTokens`: a
+ * size of the cache that was asked for; 0 = a share of the free memory.
  * @throws ToolError with the numbers when none fits
  */
 export async function chooseCpuMemory(
   modelDir: string,
   given: EngineSpec["weightType"],
-  maxSequences: number,
+  { maxSequences, kvCacheTokens = 0 }: { readonly maxSequences: number; readonly kvCacheTokens?: number },
   freeBytes?: number,
 ): Promise<MemoryChoice> {
   let refusal: unknown;
@@ -134,7 +135,7 @@ export async function chooseCpuMemory(
     const engine = { ...DEFAULT_ENGINE_CONFIG, maxSequences };
     try {
       const plan = await planCpuMemory(
-        { modelDir, engine, kvCacheTokens: 0, numThreads: 0, weightType },
+        { modelDir, engine, kvCacheTokens, numThreads: 0, weightType },
         BLOCK_SIZE,
         freeBytes,
       );

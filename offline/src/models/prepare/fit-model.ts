@@ -15,10 +15,13 @@ import { openDecoder } from "../../checkpoint/convert-checkpoint.ts";
 import { textTable } from "../cli/text-table.ts";
 import { BLOCK_SIZE, NARROWER } from "./describe-model.ts";
 
+/** The engine's process without a model: code, heap and libraries (bench/results/fit.md). */
+export const ENGINE_PROCESS_BYTES: number = 100 * 2 ** 20;
+
 export interface Fit {
   /** Undefined: as the files have them. */
   readonly weightType: WeightType | undefined;
-  /** Weights, workspace and KV cache. Undefined: it does not fit. */
+  /** The engine's process with weights, workspace and KV cache. Undefined: it does not fit. */
   readonly numBytes: number | undefined;
   /** Tokens of prompts and answers that the KV cache holds. */
   readonly cacheTokens: number;
@@ -26,7 +29,7 @@ export interface Fit {
   readonly tokensPerSecond: number | undefined;
 }
 
-/** Rows from the widest type to the narrowest. `freeBytes`: memory that the process may take. */
+/** Rows from the widest type to the narrowest. `freeBytes`: memory that the model may take. */
 export async function fitOnCpu(
   modelDir: string,
   maxSequences: number,
@@ -44,7 +47,7 @@ export async function fitOnCpu(
     ).catch(() => undefined);
     fits.push({
       weightType,
-      numBytes: plan?.numBytes,
+      numBytes: plan === undefined ? undefined : plan.numBytes + ENGINE_PROCESS_BYTES,
       cacheTokens: (plan?.numBlocks ?? 0) * BLOCK_SIZE,
       tokensPerSecond: plan === undefined ? undefined : await measureRate(modelDir, weightType),
     });

@@ -70,11 +70,13 @@ export async function prepareModel(
 async function chooseMemory(
   path: string,
   { engine }: ModelFacts,
-  { weightType, maxBatchSize }: PrepareOptions,
+  { weightType, maxBatchSize, others }: PrepareOptions,
   usesGpu: boolean,
 ): Promise<{ readonly weightType: string | undefined; readonly line: string | undefined }> {
   if (engine === "nereid") {
-    return usesGpu ? { weightType, line: undefined } : chooseCpuMemory(path, onlyCpuType(weightType), maxBatchSize);
+    if (usesGpu) return { weightType, line: undefined };
+    const kvCacheTokens = Number(others.get("max_tokens_in_paged_kv_cache")) || 0;
+    return chooseCpuMemory(path, onlyCpuType(weightType), { maxSequences: maxBatchSize, kvCacheTokens });
   }
   if (weightType === undefined) return planLlamaCpp(path, maxBatchSize);
   throw new ToolError(`--weight-type ${weightType}: the llama.cpp engine computes with weights as they are stored`, {
