@@ -32,4 +32,9 @@ function misbehave(_: unknown, step: number): void {
   if (behaviour === "fail-at-step") throw new Error("the device is lost");
 }
 
-serveEngine({ socket: new Socket({ fd: HOST_SOCKET_FD }), createRunner, exit: (code) => process.exit(code) });
+serveEngine({
+  socket: new Socket({ fd: HOST_SOCKET_FD }),
+  createRunner,
+  exit: (code) => process.exit(code),
+  serverGone: () => process.exit(0),
+});

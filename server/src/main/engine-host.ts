@@ -152,4 +152,7 @@ serveEngine({
   createRunner,
   createDrafter,
   exit: (code) => (code !== 0 && hasRanks ? process.kill(process.pid, "SIGKILL") : process.exit(code)),
+  // process.exit() joins libuv's threads (Node.js, DefaultProcessExitHandler). A step on one of them that calls back into this thread
+  // waits for it: neither would end, and the model's memory would stay taken.
+  serverGone: () => process.kill(process.pid, "SIGKILL"),
 });

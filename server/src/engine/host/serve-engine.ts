@@ -23,6 +23,8 @@ export interface EngineServerOptions {
   readonly createDrafter?: (spec: EngineSpec, runner: StepRunner) => Promise<Drafter | undefined>;
   /** Ends the process; called once, after the last frame is written. */
   readonly exit: (code: number) => void;
+  /** Ends the process at once: nothing is left to serve or to report to. */
+  readonly serverGone: () => void;
 }
 
 /** Exit status of a host whose engine failed: the server logs it and starts another. */
@@ -32,8 +34,8 @@ export function serveEngine(options: EngineServerOptions): void {
   const server = new EngineServer(options);
   const splitter = new FrameSplitter((frame) => server.onFrame(frame));
   options.socket.on("data", (bytes: Buffer) => splitter.push(bytes));
-  options.socket.on("error", () => options.exit(0)); // the server is gone: nothing is left to serve or to report to
-  options.socket.on("close", () => options.exit(0));
+  options.socket.on("error", options.serverGone);
+  options.socket.on("close", options.serverGone);
 }
 
 class EngineServer {
