@@ -24,7 +24,7 @@ images, types, versions.
 /** By class, of all recorded models. */
 function fieldsByClass(): ReadonlyMap<string, ReadonlySet<string>> {
   const byClass = new Map<string, Set<string>>();
-  for (const folder of ["models/", "architectures/"]) {
+  for (const folder of ["models/", "architectures/", "encoder-decoders/"]) {
     const at = new URL(folder, import.meta.url);
     for (const name of readdirSync(at).sort()) {
       const config = JSON.parse(readFileSync(new URL(`${name}/config.json`, at), "utf8"));

@@ -14,6 +14,7 @@ import { append, argmax, contiguousBlocks, TestSequence } from "../../server/src
 import { GGUF_ARCHITECTURES } from "../../server/src/formats/gguf/architectures.ts";
 import { parseDecoderConfig } from "../../server/src/models/config/parse-decoder-config.ts";
 import { missingOnCuda } from "../../server/src/models/cuda/supported.ts";
+import { type EncoderDecoder, encoderInputOf } from "./encoder-decoders.ts";
 
 export const TABLE_FILE: string = fileURLToPath(new URL("../../docs/models.md", import.meta.url));
 
@@ -74,6 +75,7 @@ export const DECODERS: ReadonlyMap<string, readonly Folder[]> = byClass([
   ...foldersOf("models"),
   ...foldersOf("architectures"),
 ]);
+export const ENCODER_DECODERS: ReadonlyMap<string, readonly Folder[]> = byClass(foldersOf("encoder-decoders"));
 export const ENCODERS: ReadonlyMap<string, readonly Folder[]> = byClass(foldersOf("text-encoders"));
 
 export function decoderRows(): readonly ModelRow[] {
@@ -85,14 +87,13 @@ export function decoderRows(): readonly ModelRow[] {
 }
 
 async function measureDecoder({ name, path }: Folder, into: Measured): Promise<void> {
-  const { prompt, greedy, logits } = JSON.parse(readFileSync(`${path}/expected.json`, "utf8")) as {
-    readonly prompt: readonly number[];
-    readonly greedy: readonly number[];
-    readonly logits: readonly (readonly number[])[];
-  };
+  const recorded = JSON.parse(readFileSync(`${path}/expected.json`, "utf8")) as EncoderDecoder;
+  const { prompt, greedy, logits } = recorded;
+  const hasEncoder = recorded.encoder !== undefined || recorded.frames !== undefined;
   const shape = { numBlocks: 64, blockSize: 4, numThreads: 1, maxPositions: MAX_POSITIONS.get(name) };
   const runner = await createDecoderRunner({ ...shape, modelDir: path });
-  const sequence = new TestSequence(contiguousBlocks(0, 32));
+  const input = hasEncoder ? encoderInputOf(recorded) : undefined;
+  const sequence = new TestSequence(contiguousBlocks(0, 32), undefined, 0, input);
   let tokens = prompt;
   for (const [i, expected] of logits.entries()) {
     const [actual = new Float32Array()] = await append(runner, [{ sequence, tokens }]);
@@ -141,14 +142,23 @@ A GGUF file of the architectures named here is read by our engine too; other fil
 what it lacks is refused when the model loads.
 `;
 
+const PAIRS = `Texts or sound go to the encoder; the decoder attends to its rows. They run on the CPU, from Hugging Face folders; a GPU and
+libllama's engine refuse them when they load. [Encoder-decoders](encoder-decoders.md) has their use.`;
+
 async function table(): Promise<string> {
   const decoders = await measured(DECODERS, measureDecoder);
   const encoders = await measured(ENCODERS, measureEncoder);
+  const pairs = await measured(ENCODER_DECODERS, measureDecoder);
+  const numbersOf = ({ difference, tokens, wrongTokens }: Measured): string =>
+    `${difference.toExponential(0)} | ${wrongTokens} of ${tokens}`;
+  const none = { difference: 0, tokens: 0, wrongTokens: 0 };
   const rows = decoderRows().map(({ className, recorded, gguf, gpu }) => {
-    const { difference = 0, tokens = 0, wrongTokens = 0 } = decoders.get(className) ?? {};
-    const numbers = `${difference.toExponential(0)} | ${wrongTokens} of ${tokens}`;
+    const numbers = numbersOf(decoders.get(className) ?? none);
     return `| \`${className}\` | ${recorded} | ${numbers} | ${gguf} | ${gpu} |`;
   });
+  const pairRows = [...pairs].map(
+    ([className, one]) => `| \`${className}\` | ${ENCODER_DECODERS.get(className)?.length ?? 0} | ${numbersOf(one)} |`,
+  );
   const vectors = [...ENCODERS].map(
     ([className, folders]) =>
       `| \`${className}\` | ${folders.length} | ${(encoders.get(className)?.difference ?? 0).toExponential(0)} |`,
@@ -158,7 +168,9 @@ async function table(): Promise<string> {
   const encoderHead = "| class | recorded | difference |\n| --- | --- | --- |";
   const about =
     "## Encoders\n\nVectors, or classes, of texts against sentence-transformers and transformers, on the CPU.";
-  return `${TOP}\n## Decoders\n\n${head}\n${rows.join("\n")}\n\n${about}\n\n${encoderHead}\n${vectors.join("\n")}\n`;
+  const pairHead = "| class | recorded | difference | tokens that differ |\n| --- | --- | --- | --- |";
+  const pairTable = `## Encoders with decoders\n\n${PAIRS}\n\n${pairHead}\n${pairRows.join("\n")}`;
+  return `${TOP}\n## Decoders\n\n${head}\n${rows.join("\n")}\n\n${pairTable}\n\n${about}\n\n${encoderHead}\n${vectors.join("\n")}\n`;
 }
 
 if (argv[1] === fileURLToPath(import.meta.url)) writeFileSync(TABLE_FILE, await table());

@@ -5,6 +5,7 @@
 import type { RequestedType } from "../models/weights/weight-types.ts";
 import type { AdapterSpec } from "./adapters/adapter-choice.ts";
 import type { EngineConfig } from "./engine-config.ts";
+import type { EncoderLimits } from "./request/encoder-input.ts";
 
 /** Types in which weights of any checkpoint can be kept. */
 export const WEIGHT_TYPES: readonly RequestedType[] = ["f32", "f16", "bf16", "q8_0", "q4_0", "q4_1", "stored"];
@@ -103,4 +104,9 @@ export interface EngineInfo {
   readonly takesEmbeddings: boolean;
   /** Ids after which the model has nothing to say. */
   readonly eosTokenIds: readonly number[];
+  /** Absent: the model has no encoder. */
+  readonly encoder?: EncoderLimits | undefined;
+  /** Prompt of a decoder behind an encoder, where a request brings none. */
+  readonly startTokenIds?: readonly number[] | undefined;
+  readonly padTokenId?: number | undefined;
 }

@@ -70,7 +70,7 @@ export class LlmEngine implements Generator {
     const { blockSize, numBlocks, vocabSize, hiddenSize } = runner;
     this.#runner = runner;
     this.#config = config;
-    if (runner.numStates !== undefined && config.speculation.maxDraftTokens > 0) {
+    if (runner.numStates !== undefined && runner.encoder === undefined && config.speculation.maxDraftTokens > 0) {
       const why = "states of recurrent layers cannot be taken back after a wrong draft";
       throw new ServerError("unsupported", `speculative decoding: expected none with this model, as ${why}`);
     }
@@ -102,6 +102,7 @@ export class LlmEngine implements Generator {
       maxPromptLength: config.maxPromptLength ?? Number.POSITIVE_INFINITY,
       hasAxes: runner.hasAxes ?? false,
       takesEmbeddings: runner.takesEmbeddings ?? true,
+      encoder: runner.encoder,
     };
   }
 

@@ -3,6 +3,7 @@
  * It knows no device, no model architecture and no request: only token ids, cache slots and logits.
  */
 import type { LoraAdapter, LoraTargets } from "../formats/lora/lora-adapter.ts";
+import type { EncoderInput, EncoderLimits } from "./request/encoder-input.ts";
 
 /** One sequence's share of a step. Its tokens lie side by side in the arrays of the step. */
 export interface StepSequence {
@@ -58,8 +59,15 @@ export interface StepInput {
   readonly blockCopies?: Int32Array;
   /** Pairs of slots of states [from, to, ...] to copy before anything is computed, in order. */
   readonly stateCopies?: Int32Array;
+  /** Encoders to run before anything else is computed, behind the copies; each fills the slot of a sequence. */
+  readonly encoderInputs?: readonly StepEncoderInput[];
   /** Rows of the runner's tables to write before the tokens of this step are chosen. Absent: none. */
   readonly ruleRows?: StepRuleRows;
+}
+
+export interface StepEncoderInput {
+  readonly state: number;
+  readonly input: EncoderInput;
 }
 
 /** Rows of tables that choices name. @see ChoiceRules */
@@ -183,9 +191,14 @@ export interface StepRunner {
   readonly maxPositions: number;
   /** Ids after which the model has nothing to say; undefined when it does not tell. */
   readonly eosTokenIds?: readonly number[] | undefined;
+  /** Prompt of a decoder behind an encoder, where a request brings none, and the id of padding. */
+  readonly startTokenIds?: readonly number[] | undefined;
+  readonly padTokenId?: number | undefined;
   /** False: a sequence cannot take up what another computed, as with recurrent states. Absent: it can. */
   readonly reusesPrefixes?: boolean;
-  /** Slots for the states of sequences in recurrent layers; absent: the model has none. */
+  /** Present if the model has an encoder: its slots of states then hold what the encoders left. */
+  readonly encoder?: EncoderLimits | undefined;
+  /** Slots for the states of sequences in recurrent layers, or for their encoders; absent: the model has neither. */
   readonly numStates?: number | undefined;
   /** False: rows cannot enter as embeddings. Absent: they can. */
   readonly takesEmbeddings?: boolean;

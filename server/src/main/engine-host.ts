@@ -33,7 +33,7 @@ async function createRunner(spec: EngineSpec): Promise<StepRunner> {
   if (engine === "llama.cpp") return createOtherRunner(spec, path, reason);
   if (spec.gpu !== undefined) return createGpuRunner(spec, spec.gpu);
   const { weightType } = await withChosenType(spec, tell);
-  const { numBlocks, numHostBlocks, lines } = await planCpuMemory({ ...spec, weightType }, BLOCK_SIZE);
+  const { numBlocks, numHostBlocks, numEncoders, lines } = await planCpuMemory({ ...spec, weightType }, BLOCK_SIZE);
   for (const line of lines) tell(line);
   return createDecoderRunner({
     modelDir: spec.modelDir,
@@ -45,7 +45,7 @@ async function createRunner(spec: EngineSpec): Promise<StepRunner> {
     cacheType: spec.kvCache?.type,
     attentionWindows: spec.kvCache?.attentionWindows,
     isDeterministic: spec.isDeterministic,
-    numStates: spec.engine.maxSequences,
+    numStates: numEncoders ?? spec.engine.maxSequences,
   });
 }
 
@@ -137,6 +137,10 @@ async function createDraftRunner(spec: EngineSpec, modelDir: string, numBlocks: 
 async function createDrafter(spec: EngineSpec, { numBlocks, vocabSize }: StepRunner): Promise<Drafter | undefined> {
   if (spec.draftModelDir === undefined) return undefined;
   const runner = await createDraftRunner(spec, spec.draftModelDir, numBlocks);
+  if (runner.encoder !== undefined) {
+    await runner.close();
+    throw invalidArgument(`the draft model in ${spec.draftModelDir} has an encoder: expected a decoder alone`);
+  }
   if (runner.vocabSize === vocabSize)
     return new ModelDrafter(runner, spec.engine.speculation, spec.engine.maxBatchTokens);
   await runner.close();

@@ -28,7 +28,9 @@ export async function readFolderFacts(folder: string): Promise<FolderFacts> {
   const inner = [config, recordOf(config.text_config), recordOf(config.pretrained_config)];
   const built = countOf(recordOf(config.build_config).max_seq_len);
   return {
-    contextLength: leastOf([firstCount(inner, "max_position_embeddings"), built]),
+    // Behind an encoder the prompt takes no positions of the output.
+    contextLength:
+      config.is_encoder_decoder === true ? undefined : leastOf([firstCount(inner, "max_position_embeddings"), built]),
     vocabularySize: firstCount(inner, "vocab_size"),
     sampling,
   };

@@ -139,7 +139,7 @@ class LlmModel implements BackendModel {
     const options: LlmInstanceOptions = {
       name: spec.name,
       config: this.#source.config,
-      settings: { ...this.#settings, eosTokenIds: engine.info.eosTokenIds },
+      settings: { ...this.#settings, eosTokenIds: engine.info.eosTokenIds, encoder: engine.info },
       engine,
       stoppable: this.#stoppable,
     };

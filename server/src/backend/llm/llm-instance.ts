@@ -16,6 +16,7 @@ import {
 } from "../../engine/request/generate.ts";
 import { EXTRA_KINDS, ExtrasBuffer } from "../../engine/request/generated-extras.ts";
 import type { BackendRequest, Batch, ModelInstance } from "../backend.ts";
+import { numInputTokens } from "./encoder-inputs.ts";
 import type { LlmSettings } from "./llm-settings.ts";
 import { isStopRequest, type LlmRow, readRow } from "./read-row.ts";
 import { type BeamOutput, outputTensors, type RowOutput } from "./row-outputs.ts";
@@ -216,7 +217,7 @@ function countTokens({ request }: BackendRequest, { generate }: LlmRow, chunk: G
   const { tokens } = request.origin;
   if (tokens === undefined) return;
   const numBeamTokens = chunk.beams?.reduce((sum, beam) => sum + beam.tokenIds.length, 0);
-  tokens.count(isFirst ? generate.promptTokens.length : 0, numBeamTokens ?? chunk.tokenIds.length);
+  tokens.count(isFirst ? numInputTokens(generate) : 0, numBeamTokens ?? chunk.tokenIds.length);
 }
 
 /** Sends the responses of a slow reader. */
@@ -297,7 +298,7 @@ function rowOutput({ row, batchIndex, sequenceIndex }: Job, chunks: readonly Gen
     topLogProbs: row.generate.topLogProbs,
     usage: row.wantsPerfMetrics ? usage : undefined,
     cacheUsage: row.wantsCacheMetrics ? usage : undefined,
-    numInputTokens: row.wantsInputCount ? row.generate.promptTokens.length : 0,
+    numInputTokens: row.wantsInputCount ? numInputTokens(row.generate) : 0,
     numOutputTokens: row.wantsOutputCount ? (usage?.outputTokens ?? 0) : 0,
   };
 }

@@ -17,6 +17,7 @@ import {
   WEIGHT_TYPES,
 } from "../../engine/engine-spec.ts";
 import type { ModelSource } from "../backend.ts";
+import type { EncoderFacts } from "./encoder-inputs.ts";
 import { parseKvCache } from "./kv-cache-settings.ts";
 import { parseAdapters } from "./lora-settings.ts";
 import { parseDeviceIds, type RankSettings } from "./rank-settings.ts";
@@ -53,6 +54,8 @@ export interface LlmSettings {
   readonly adapters: AdapterSpec;
   /** As the files of the model say, which the engine reads: none before. */
   readonly eosTokenIds: readonly number[];
+  /** The same: what its encoder takes, if it has one. */
+  readonly encoder: EncoderFacts;
   /** Size of the model's queue, which bounds the engine's queue too. */
   readonly priorityLevels: PriorityLevels;
   /** Seconds that the first steps on a GPU may take before the model is ready; undefined = the default. */
@@ -134,6 +137,7 @@ export function parseLlmSettings(
     postProcessorModule: parseModule(reader, modelFolder),
     adapters: parseAdapters(reader, modelFolder),
     eosTokenIds: [],
+    encoder: {},
     priorityLevels: {
       numLevels: source.config.dynamic_batching?.priority_levels ?? 0,
       defaultLevel: source.config.dynamic_batching?.default_priority_level ?? 0,

@@ -7,6 +7,7 @@ import type { InferRequest } from "../../core/infer-request.ts";
 import { MAX_LLM_RETURN_SEQUENCES } from "../../core/limits.ts";
 import { invalidArgument, ServerError } from "../../core/server-error.ts";
 import { EMPTY_TOKENS, type GenerateRequest, type Guide, type PromptTable } from "../../engine/request/generate.ts";
+import { readEncoded } from "./encoder-inputs.ts";
 import type { LlmSettings } from "./llm-settings.ts";
 import { readAdapter } from "./lora-inputs.ts";
 import { readCacheHints } from "./read-cache-hints.ts";
@@ -27,7 +28,6 @@ export interface LlmRow {
 
 /** Inputs that ask for what there is not, when they carry anything. */
 const UNSUPPORTED_TENSORS = [
-  "encoder_input_features",
   "cross_attention_mask",
   "context_phase_params",
   "mrope_rotary_cos_sin",
@@ -38,7 +38,6 @@ const UNSUPPORTED_TENSORS = [
 export function readRow(request: InferRequest, row: number, numRows: number, settings: LlmSettings): LlmRow {
   const inputs = new RowInputs(request.inputs, row, numRows);
   refuseUnsupported(inputs);
-  refuseDecoderPrompt(inputs);
   const isStreaming = inputs.flag("streaming");
   if (isStreaming && !settings.isDecoupled) {
     throw invalidArgument("Streaming is only supported if model is deployed using decoupled mode.");
@@ -72,9 +71,9 @@ type FromInputs = Omit<GenerateRequest, "priority" | "cacheSalt" | "retention" |
 function readGenerate(inputs: RowInputs, settings: LlmSettings, signal: AbortSignal): FromInputs {
   const maxTokens = inputs.int("request_output_len", "max_tokens");
   if (maxTokens === undefined) throw invalidArgument("input 'request_output_len' is missing");
-  const promptTokens = readPrompt(inputs);
+  const prompt = readEncoded(inputs, settings.encoder, () => readPrompt(inputs));
   return {
-    promptTokens,
+    ...prompt,
     maxTokens,
     minTokens: inputs.int("min_length", "min_tokens") ?? 1,
     endIds: readEndIds(inputs, settings),
@@ -97,7 +96,7 @@ function readGenerate(inputs: RowInputs, settings: LlmSettings, signal: AbortSig
     adapter: readAdapter(inputs),
     logitsPostProcessor: inputs.text("logits_post_processor_name") ?? "",
     promptTable: readPromptTable(inputs),
-    promptPositions: readPositions(inputs, promptTokens.length),
+    promptPositions: readPositions(inputs, prompt.promptTokens.length),
     ...readDrafts(inputs),
     signal,
   };
@@ -279,14 +278,4 @@ function refuseUnsupported(inputs: RowInputs): void {
   for (const name of UNSUPPORTED_TENSORS) {
     if (inputs.has(name)) throw new ServerError("unsupported", `input '${name}' is not supported by this engine`);
   }
-}
-
-/** Pipelines always send one: of a padding token when nobody asked for any. More than that is meant for another kind of model. */
-function refuseDecoderPrompt(inputs: RowInputs): void {
-  const length = inputs.int("decoder_input_lengths") ?? inputs.ints("decoder_input_ids")?.length ?? 0;
-  if (length <= 1) return;
-  throw new ServerError(
-    "unsupported",
-    `input 'decoder_input_ids' has ${length} tokens: this model has no encoder, its prompt is 'input_ids'`,
-  );
 }

@@ -9,6 +9,7 @@ import { forEachChunk } from "../../engine/plan/chunk-queue.ts";
 import type { GeneratedChunk } from "../../engine/request/generate.ts";
 import type { Logger } from "../../observe/log.ts";
 import type { BackendRequest, Batch, ModelInstance } from "../backend.ts";
+import { placePrompt } from "../llm/encoder-inputs.ts";
 import { type InstanceEngine, type StoppableRequests, splitChunk } from "../llm/llm-instance.ts";
 import { isStopRequest } from "../llm/read-row.ts";
 import { PlainError } from "./plain-error.ts";
@@ -187,7 +188,8 @@ export class TextInstance implements ModelInstance {
     const seed = seedOf(job.generate.seed, index);
     const { tokens } = request.request.origin;
     let isFirst = index === 0;
-    const generation = this.#options.engine.generate({ ...job.generate, promptTokens, seed, signal: own.signal });
+    const prompt = placePrompt(promptTokens, this.#options.facts.info);
+    const generation = this.#options.engine.generate({ ...job.generate, ...prompt, seed, signal: own.signal });
     const push = (chunk: GeneratedChunk): Promise<void> | undefined => {
       if (!text.push(chunk)) return respond();
       own.abort(); // the last response waits for the figures of the end

@@ -19,8 +19,10 @@ import { loraTargets } from "../../models/weights/lora-targets.ts";
 import type { RequestedType } from "../../models/weights/weight-types.ts";
 import type { KvCacheType } from "../engine-spec.ts";
 import { checkStep } from "../plan/check-step.ts";
+import type { EncoderLimits } from "../request/encoder-input.ts";
 import type { StepInput, StepRunner } from "../step-runner.ts";
 import { CpuAdapters } from "./adapters.ts";
+import { CpuEncoderMemory, encoderLimits } from "./encoder-memory.ts";
 import { CpuKvCache } from "./kv-cache.ts";
 import { CpuStates } from "./recurrent-states.ts";
 
@@ -46,7 +48,7 @@ export interface DecoderRunnerOptions {
   readonly attentionWindows?: readonly number[] | undefined;
   /** Logits of a sequence do not depend on the step's other sequences, on chunks, nor on blocks, to the bit. Slower. */
   readonly isDeterministic?: boolean | undefined;
-  /** Sequences whose states are kept, for models with recurrent layers. */
+  /** Sequences whose states are kept, for models with recurrent layers, or whose encoder's rows are. */
   readonly numStates?: number | undefined;
   /** Longest sequence, at most what the model allows, which is the default. Some models scale RoPE by it. */
   readonly maxPositions?: number | undefined;
@@ -91,7 +93,9 @@ async function loadRunner({ files, tensors }: ModelFiles, options: DecoderRunner
     if (weights.layers.some(({ qkv }) => qkv.weight.type === "f32")) device.openDenseGemms();
     const ropeMagnitudes = ropes.map(({ magnitude }) => magnitude);
     const targets = loraTargets(config, parsed.weights);
-    return new DecoderCpuRunner(device, { config, weights, ropeMagnitudes, targets }, { ...options, maxPositions });
+    const encoderConfig = parsed.encoder?.config;
+    const loaded = { config, weights, ropeMagnitudes, targets, encoderConfig };
+    return new DecoderCpuRunner(device, loaded, { ...options, maxPositions });
   } catch (error) {
     weights?.close();
     await device.close();
@@ -107,7 +111,8 @@ function builtThreads(tensors: ModelFiles["tensors"]): EngineThreads | undefined
 }
 
 /** @throws Error for layers whose results were not shown to be independent of batches */
-function expectDeterministic({ latent, recurrent }: DecoderConfig): void {
+function expectDeterministic({ latent, recurrent, hasCrossAttention }: DecoderConfig): void {
+  if (hasCrossAttention) throw new Error("deterministic: models with an encoder and a decoder have no such mode");
   if (latent !== undefined)
     throw new Error("deterministic: models with latent attention (DeepSeek-V2 and later) have no such mode");
   if (recurrent !== undefined) throw new Error("deterministic: models with recurrent layers have no such mode");
@@ -116,6 +121,8 @@ function expectDeterministic({ latent, recurrent }: DecoderConfig): void {
 /** State that a runner takes over besides its device. */
 export interface LoadedDecoder extends Omit<DecoderModel, "caches" | "states" | "adapters"> {
   readonly targets: LoraTargets;
+  /** Present for models whose decoder attends to an encoder. */
+  readonly encoderConfig?: DecoderConfig | undefined;
 }
 
 export class DecoderCpuRunner implements StepRunner {
@@ -128,6 +135,9 @@ export class DecoderCpuRunner implements StepRunner {
   readonly maxPositions: number;
   readonly hasAxes: boolean;
   readonly eosTokenIds: readonly number[];
+  readonly startTokenIds: readonly number[];
+  readonly padTokenId: number | undefined;
+  readonly encoder: EncoderLimits | undefined;
   readonly numStates: number | undefined;
   readonly reusesPrefixes: boolean;
   readonly config: DecoderConfig;
@@ -136,6 +146,7 @@ export class DecoderCpuRunner implements StepRunner {
   readonly #device: CpuDevice;
   readonly #cache: CpuKvCache;
   readonly #states: CpuStates | undefined;
+  readonly #encoders: CpuEncoderMemory | undefined;
   readonly #model: DecoderModel;
   readonly #graph: CpuGraph;
   #logits: Float32Array = new Float32Array(0);
@@ -143,10 +154,13 @@ export class DecoderCpuRunner implements StepRunner {
   #closing: Promise<void> | undefined;
 
   /** Takes over device and weights. */
-  constructor(device: CpuDevice, { targets, ...loaded }: LoadedDecoder, options: DecoderRunnerOptions) {
+  constructor(device: CpuDevice, { targets, encoderConfig, ...loaded }: LoadedDecoder, options: DecoderRunnerOptions) {
     const { config } = loaded;
     this.config = config;
     this.eosTokenIds = config.eosTokenIds;
+    this.startTokenIds = config.startTokenIds;
+    this.padTokenId = config.padTokenId;
+    this.encoder = encoderConfig && encoderLimits(encoderConfig);
     this.vocabSize = config.vocabSize;
     this.hiddenSize = config.hiddenSize;
     this.maxPositions = options.maxPositions ?? config.maxPositions;
@@ -162,14 +176,18 @@ export class DecoderCpuRunner implements StepRunner {
       blockSize: this.blockSize,
       type: options.cacheType ?? "f32",
     });
-    this.numStates = config.recurrent === undefined ? undefined : (options.numStates ?? DEFAULT_STATES);
+    const numStates = options.numStates ?? DEFAULT_STATES;
+    const isRecurrent = config.recurrent !== undefined;
+    this.numStates = isRecurrent || encoderConfig !== undefined ? numStates : undefined;
     // A prefix has its keys in the cache, but its state is gone.
-    this.reusesPrefixes = this.numStates === undefined;
-    this.#states = this.numStates === undefined ? undefined : new CpuStates(device, config, this.numStates);
+    this.reusesPrefixes = !isRecurrent;
+    this.#states = isRecurrent ? new CpuStates(device, config, numStates) : undefined;
     this.adapters = new CpuAdapters(device, targets);
     const states = this.#states?.layers ?? [];
     this.#model = { ...loaded, caches: this.#cache.layers, states, adapters: this.adapters.loaded };
     this.#graph = new CpuGraph(device);
+    const type = options.cacheType ?? "f32";
+    this.#encoders = encoderConfig && new CpuEncoderMemory(device, { decoder: this.#model, encoderConfig, type });
   }
 
   async run(input: StepInput): Promise<Float32Array> {
@@ -194,12 +212,17 @@ export class DecoderCpuRunner implements StepRunner {
     checkStep(input, this);
     this.adapters.check(input.sequences);
     if (input.blockCopies !== undefined) this.#cache.copyBlocks(input.blockCopies);
-    if (input.stateCopies !== undefined) this.#states?.copy(input.stateCopies);
-    this.#states?.clearNew(input.sequences);
+    await this.#prepareStates(input);
     if (input.tokenIds.length === 0) return new Float32Array(0);
-    this.#graph.begin(numDecoderTensors(this.config, input.sequences));
+    const encoders = this.#encoders;
+    const sequences =
+      encoders === undefined
+        ? input.sequences
+        : input.sequences.map((sequence) => ({ ...sequence, memory: encoders.layersOf(sequence) }));
+    this.#graph.begin(numDecoderTensors(this.config, sequences));
     const logits = recordDecoder(this.#graph, this.#model, {
       ...input,
+      sequences,
       tokenIds: withoutReplacedIds(input),
       blockSize: this.blockSize,
     });
@@ -211,6 +234,15 @@ export class DecoderCpuRunner implements StepRunner {
     this.timings.recordMs += recordedMs - startMs;
     this.timings.computeMs += performance.now() - recordedMs;
     return result;
+  }
+
+  async #prepareStates({ stateCopies, sequences, encoderInputs }: StepInput): Promise<void> {
+    if (stateCopies !== undefined) {
+      this.#states?.copy(stateCopies);
+      this.#encoders?.share(stateCopies);
+    }
+    this.#states?.clearNew(sequences);
+    if (encoderInputs !== undefined) await this.#encoders?.fill(encoderInputs);
   }
 
   /** One array serves all steps of up to its size, so that a decode step allocates no logits. */
@@ -225,6 +257,7 @@ export class DecoderCpuRunner implements StepRunner {
     this.#graph.close();
     this.#cache.close();
     this.#states?.close();
+    this.#encoders?.close();
     this.adapters.close();
     this.#model.weights.close();
     await this.#device.close();

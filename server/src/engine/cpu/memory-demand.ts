@@ -16,6 +16,7 @@ import { chooseType, weightTypeOf } from "../../models/weights/weight-types.ts";
 import type { EngineSpec } from "../engine-spec.ts";
 import { peakBlocks } from "../kv/window-blocks.ts";
 import { type MemoryDemand, type MemoryPlan, planMemory } from "../plan/memory-plan.ts";
+import { memoryBytesPerRow } from "./encoder-memory.ts";
 import { expectFittingHeads } from "./kv-cache.ts";
 
 /** Growth of the processes while they serve, and the pages of programs and libraries that must stay (bench/results/fit.md). */
@@ -107,6 +108,7 @@ export function cpuMemoryDemand(
     blockSize,
     longestTokens: blockSize * peakBlocks(config.maxPositions, { ...engine, blockSize, window: widestWindow(config) }),
     maxSequences: engine.maxSequences,
+    encoderBytes: parsed.encoder && parsed.encoder.config.maxPositions * memoryBytesPerRow(config, cacheType),
   };
 }
 

@@ -4,6 +4,7 @@
  */
 
 import type { Retention } from "../kv/retention.ts";
+import type { EncoderInput } from "../request/encoder-input.ts";
 import type { EarlyStopping, FinishReason, GenerateRequest, Guide } from "../request/generate.ts";
 import { readAdapter, writeAdapter } from "./adapter-frames.ts";
 import type { FrameReader, FrameWriter } from "./frame.ts";
@@ -32,6 +33,8 @@ const ADAPTER = 1024;
 const RETENTION = 256;
 const TOKEN_SALTS = 512;
 const PROMPT_POSITIONS = 2048;
+const ENCODER_TOKENS = 4096;
+const ENCODER_FRAMES = 8192;
 
 export function writeRequest(writer: FrameWriter, request: GenerateRequest): void {
   const { seed, logitBias, promptTable, promptPositions, guide, retention, tokenSalts } = request;
@@ -81,6 +84,21 @@ export function writeRequest(writer: FrameWriter, request: GenerateRequest): voi
   if (tokenSalts !== undefined)
     writer.ints(new Int32Array(tokenSalts.buffer, tokenSalts.byteOffset, 2 * tokenSalts.length));
   if (promptPositions !== undefined) writer.ints(promptPositions);
+  if (request.encoderInput !== undefined) writeEncoderInput(writer, request.encoderInput);
+}
+
+function writeEncoderInput(writer: FrameWriter, input: EncoderInput): void {
+  if (input.kind === "tokens") {
+    writer.ints(input.tokens);
+    return;
+  }
+  writer.int(input.width);
+  writer.floats(input.values);
+}
+
+function readEncoderInput(reader: FrameReader, flags: number): EncoderInput | undefined {
+  if ((flags & ENCODER_TOKENS) !== 0) return { kind: "tokens", tokens: reader.ints() };
+  return (flags & ENCODER_FRAMES) === 0 ? undefined : { kind: "frames", width: reader.int(), values: reader.floats() };
 }
 
 function flagsOf(request: GenerateRequest): number {
@@ -96,6 +114,8 @@ function flagsOf(request: GenerateRequest): number {
   if (request.retention !== undefined) flags |= RETENTION;
   if (request.tokenSalts !== undefined) flags |= TOKEN_SALTS;
   if (request.promptPositions !== undefined) flags |= PROMPT_POSITIONS;
+  if (request.encoderInput?.kind === "tokens") flags |= ENCODER_TOKENS;
+  if (request.encoderInput?.kind === "frames") flags |= ENCODER_FRAMES;
   return flags;
 }
 
@@ -146,7 +166,9 @@ export function readRequest(reader: FrameReader): GenerateRequest {
   const retention = (flags & RETENTION) === 0 ? undefined : readRetention(reader);
   const tokenSalts = (flags & TOKEN_SALTS) === 0 ? undefined : new BigUint64Array(reader.ints().slice().buffer);
   const promptPositions = (flags & PROMPT_POSITIONS) === 0 ? undefined : reader.ints();
-  return { ...request, seed, logitBias, promptTable, promptPositions, guide, adapter, retention, tokenSalts };
+  const encoderInput = readEncoderInput(reader, flags);
+  const extras = { seed, logitBias, promptTable, promptPositions, guide, adapter, retention, tokenSalts, encoderInput };
+  return { ...request, ...extras };
 }
 
 function readSeed(reader: FrameReader): bigint {

@@ -24,9 +24,20 @@ function throughFrame(request: GenerateRequest): GenerateRequest {
   return readRequest(readerOf(writer.end()));
 }
 
+test("readRequest() gives back the encoder's input, ids as well as frames", () => {
+  for (const encoderInput of [
+    { kind: "tokens" as const, tokens: Int32Array.of(4, 9) },
+    { kind: "frames" as const, values: Float32Array.of(0.5, -1, 2, 3), width: 2 },
+  ]) {
+    const request = { ...NEUTRAL_REQUEST, promptTokens: Int32Array.of(1), encoderInput };
+    assert.deepEqual(throughFrame(request).encoderInput, encoderInput);
+  }
+});
+
 test("readRequest() gives back every field that writeRequest() wrote", () => {
   const everything: GenerateRequest = {
     promptTokens: Int32Array.of(3, 70, 5),
+    encoderInput: { kind: "tokens", tokens: Int32Array.of(8, 2) },
     maxTokens: 9,
     minTokens: 2,
     endIds: Int32Array.of(2, 4),
@@ -85,6 +96,7 @@ test("readRequest() gives back every field that writeRequest() wrote", () => {
     adapter: undefined,
     retention: undefined,
     tokenSalts: undefined,
+    encoderInput: undefined,
   };
   assert.deepEqual(throughFrame(NEUTRAL_REQUEST), { ...NEUTRAL_REQUEST, ...absent });
   for (const flag of ["logProbs", "promptLogProbs", "contextLogits", "generationLogits"] as const) {

@@ -81,7 +81,9 @@ class EngineServer {
     const { vocabSize, hiddenSize, blockSize, numBlocks, hasAxes = false, eosTokenIds = [] } = runner;
     const { maxSequenceLength } = engine.limits;
     const sizes = { vocabSize, hiddenSize, blockSize, numBlocks, maxSequenceLength };
-    const info: EngineInfo = { ...sizes, hasAxes, takesEmbeddings: runner.takesEmbeddings ?? true, eosTokenIds };
+    const { encoder, startTokenIds, padTokenId, takesEmbeddings = true } = runner;
+    const ofEncoder = { encoder, startTokenIds, padTokenId };
+    const info: EngineInfo = { ...sizes, hasAxes, takesEmbeddings, eosTokenIds, ...ofEncoder };
     this.#send(READY, JSON.stringify(info));
     this.#onTurn(); // the figures of an engine that has not run yet
   }

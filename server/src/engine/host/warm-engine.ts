@@ -4,6 +4,7 @@
  */
 import type { EngineConfig } from "../engine-config.ts";
 import { LlmEngine } from "../llm-engine.ts";
+import { type EncoderInput, FRAMES_PER_ROW } from "../request/encoder-input.ts";
 import { type GenerateRequest, NEUTRAL_REQUEST } from "../request/generate.ts";
 import type { StepRunner } from "../step-runner.ts";
 
@@ -25,9 +26,18 @@ export async function warmEngine(runner: StepRunner, config: EngineConfig): Prom
   for (let i = 0; i < MAX_REQUESTS && performance.now() - startMs < ENOUGH_MS; i++) {
     const prompt = Int32Array.from({ length: promptTokens }, (_, at) => (i + at) % runner.vocabSize);
     const changes = WAYS[i % WAYS.length];
-    const asked = { ...NEUTRAL_REQUEST, ...changes, promptTokens: prompt, maxTokens: OUTPUT_TOKENS };
+    const encoderInput = inputOf(runner, prompt);
+    const asked = { ...NEUTRAL_REQUEST, ...changes, promptTokens: prompt, maxTokens: OUTPUT_TOKENS, encoderInput };
     await finish(engine, asked);
   }
+}
+
+/** A short input for the encoder of models that have one. */
+function inputOf({ encoder }: StepRunner, tokens: Int32Array): EncoderInput | undefined {
+  if (encoder === undefined) return undefined;
+  if (encoder.kind === "tokens") return { kind: "tokens", tokens };
+  const { width } = encoder;
+  return { kind: "frames", width, values: new Float32Array(FRAMES_PER_ROW * width) };
 }
 
 async function finish(engine: LlmEngine, request: GenerateRequest): Promise<void> {

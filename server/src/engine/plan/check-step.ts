@@ -1,4 +1,5 @@
 /** Checks a step before any device sees it: native code aborts on a bad index. Pure; it knows no device. */
+import { type EncoderLimits, encoderRefusal } from "../request/encoder-input.ts";
 import type { StepInput, StepSequence } from "../step-runner.ts";
 
 export interface StepLimits {
@@ -10,6 +11,7 @@ export interface StepLimits {
   readonly window?: number | undefined;
   readonly maxPositions: number;
   readonly numStates?: number | undefined;
+  readonly encoder?: EncoderLimits | undefined;
   readonly hasAxes?: boolean;
   /** Tokens that the previous step chooses, which may still be running. */
   readonly numCarriable?: number;
@@ -87,13 +89,21 @@ function checkSequences(input: StepInput, limits: StepLimits): void {
   }
 }
 
-function checkStates({ sequences, stateCopies }: StepInput, { numStates }: StepLimits): void {
+function checkStates(
+  { sequences, stateCopies, encoderInputs = [] }: StepInput,
+  { numStates, encoder }: StepLimits,
+): void {
   const states = Int32Array.from(sequences.flatMap(({ state }) => state ?? []));
   const expected = numStates === undefined ? 0 : sequences.length;
   if (states.length !== expected)
     throw new Error(`step: expected ${expected} states of sequences, got ${states.length}`);
   expectBelow("states", states, numStates ?? 0);
   expectDistinct("states", states);
+  for (const { state, input } of encoderInputs) {
+    expectBelow("encoderInputs", Int32Array.of(state), numStates ?? 0);
+    const refusal = encoderRefusal(input, encoder);
+    if (refusal !== undefined) throw new Error(`step: encoderInputs: ${refusal}`);
+  }
   if (stateCopies === undefined) return;
   if (stateCopies.length % 2 !== 0)
     throw new Error(`step: stateCopies: expected pairs, got ${stateCopies.length} numbers`);

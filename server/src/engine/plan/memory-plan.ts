@@ -20,6 +20,8 @@ export interface MemoryDemand {
   /** Tokens in the cache that the longest sequence of the model needs at a time. */
   readonly longestTokens: number;
   readonly maxSequences: number;
+  /** Bytes that the encoder of the longest input leaves for one sequence; absent: the model has none. */
+  readonly encoderBytes?: number | undefined;
 }
 
 /** Bounds that the user gave; the smallest one counts. */
@@ -36,6 +38,8 @@ export interface RequestedMemory {
 export interface MemoryPlan {
   readonly numBlocks: number;
   readonly numHostBlocks: number;
+  /** Sequences whose encoders' rows fit; undefined for models without an encoder. */
+  readonly numEncoders?: number | undefined;
   /** All items and caches. */
   readonly numBytes: number;
   /** For the log. */
@@ -50,7 +54,9 @@ const MAX_SPARED_BYTES: number = 512 * 2 ** 20;
 const MIN_BLOCKS = 2;
 
 /** @throws ServerError with the numbers when it does not fit */
-export function planMemory(demand: MemoryDemand, requested: RequestedMemory, freeBytes: number): MemoryPlan {
+export function planMemory(given: MemoryDemand, requested: RequestedMemory, freeBytes: number): MemoryPlan {
+  const numEncoders = numEncodersOf(given, freeBytes);
+  const demand = withEncoders(given, numEncoders);
   const { items, bytesPerToken, blockSize } = demand;
   const blockBytes = bytesPerToken * blockSize;
   const itemBytes = sumBytes(items);
@@ -77,7 +83,24 @@ export function planMemory(demand: MemoryDemand, requested: RequestedMemory, fre
       `the KV cache holds ${numTokens} tokens, the longest sequence of the model takes ${demand.longestTokens}: longer ones are refused`,
     );
   }
-  return { numBlocks, numHostBlocks, numBytes: total, lines };
+  if (numEncoders !== undefined && numEncoders < demand.maxSequences) {
+    lines.push(`rows of ${numEncoders} encoders fit at their longest: as many sequences run at a time, others wait`);
+  }
+  return { numBlocks, numHostBlocks, numBytes: total, lines, ...(numEncoders === undefined ? {} : { numEncoders }) };
+}
+
+/** Rows of encoders take at most a share of the memory, and fit one sequence. */
+function numEncodersOf({ items, encoderBytes, maxSequences }: MemoryDemand, freeBytes: number): number | undefined {
+  if (encoderBytes === undefined) return undefined;
+  const room = DEFAULT_SHARE * (freeBytes - sumBytes(items));
+  return Math.max(1, Math.min(maxSequences, Math.floor(room / encoderBytes)));
+}
+
+function withEncoders(demand: MemoryDemand, numEncoders: number | undefined): MemoryDemand {
+  const { items, encoderBytes } = demand;
+  if (numEncoders === undefined || encoderBytes === undefined) return demand;
+  const item = { what: `rows of ${numEncoders} encoders`, numBytes: numEncoders * encoderBytes };
+  return { ...demand, items: [...items, item] };
 }
 
 function chooseTokens(demand: MemoryDemand, requested: RequestedMemory, leftBytes: number): number {

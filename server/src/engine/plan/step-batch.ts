@@ -3,7 +3,7 @@
  * is larger than any before. It decides nothing.
  */
 import type { Sequence } from "../request/sequence.ts";
-import type { StepEmbeddings, StepInput, StepSequence } from "../step-runner.ts";
+import type { StepEmbeddings, StepEncoderInput, StepInput, StepSequence } from "../step-runner.ts";
 import type { StepPlan } from "./step-plan.ts";
 
 /** Time, row and column. */
@@ -72,11 +72,13 @@ export class StepBatch {
     };
     const embeddings = this.#embeddings(plan);
     const axes = this.#writeAxes(plan, at);
+    const encoderInputs = takeEncoderInputs(plan);
     return {
       ...input,
       ...copiesOf(plan),
       ...(embeddings === undefined ? {} : { embeddings }),
       ...(axes === undefined ? {} : { axes }),
+      ...(encoderInputs.length === 0 ? {} : { encoderInputs }),
     };
   }
 
@@ -162,6 +164,18 @@ function shareOf({ numComputed, blockTable, adapter, state }: Sequence, at: numb
   const contextLength = numComputed + length;
   const slot = state < 0 ? undefined : state;
   return { queryStart: at, queryLength: length, contextLength, blockTable, adapter: adapter?.id, state: slot };
+}
+
+/** Inputs of sequences whose slot is new; they have run with this step. */
+function takeEncoderInputs({ sequences }: StepShares): StepEncoderInput[] {
+  const inputs: StepEncoderInput[] = [];
+  for (const sequence of sequences) {
+    const { needsEncoding, state, request } = sequence;
+    if (!needsEncoding || request.encoderInput === undefined) continue;
+    inputs.push({ state, input: request.encoderInput });
+    sequence.needsEncoding = false;
+  }
+  return inputs;
 }
 
 function copiesOf({ blockCopies, stateCopies }: StepShares): Pick<StepInput, "blockCopies" | "stateCopies"> {

@@ -310,6 +310,7 @@ export class StepPlanner {
   #takeIn(sequence: Sequence, { count, first }: PrefixMatch): void {
     this.#cache.take(sequence, sequence.blockTable);
     this.#states.take(sequence);
+    sequence.needsEncoding = sequence.request.encoderInput !== undefined;
     sequence.firstBlock = first;
     sequence.numBlocks = count;
     sequence.reusedBlocks += count - first;

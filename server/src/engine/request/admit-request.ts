@@ -5,6 +5,7 @@ import { tokenKeys } from "../kv/token-keys.ts";
 import { BeamGroup } from "../sample/beam-group.ts";
 import type { LogitsPostProcessor } from "../sample/logits-post-processor.ts";
 import { StopTexts } from "../sample/stop-texts.ts";
+import { encoderKey } from "./encoder-input.ts";
 import type { GenerateRequest } from "./generate.ts";
 import { Sequence, type SequenceLimits, type SequenceSink } from "./sequence.ts";
 
@@ -20,7 +21,7 @@ export function admitRequest(
   limits: AdmissionLimits,
   services: EngineServices,
 ): Sequence {
-  const sequence = new Sequence(request, sink, limits);
+  const sequence = new Sequence(withEncoderKey(request), sink, limits);
   sequence.tokenKeys = tokenKeys(request, limits.vocabSize);
   sequence.postProcess = postProcessorOf(request, services);
   if (request.beamWidth > 1) {
@@ -32,6 +33,14 @@ export function admitRequest(
   addCallerDrafts(sequence);
   if (request.guide !== undefined) sequence.endIds = guidedEndIds(request, services);
   return sequence;
+}
+
+/** Keys and values of a prompt depend on the encoder's input. */
+function withEncoderKey(request: GenerateRequest): GenerateRequest {
+  const { encoderInput, cacheSalt } = request;
+  return encoderInput === undefined
+    ? request
+    : { ...request, cacheSalt: `${cacheSalt}#encoder:${encoderKey(encoderInput)}` };
 }
 
 /** The caller's drafts follow the prompt. The last token of a sequence is never computed, so it is not drafted. */

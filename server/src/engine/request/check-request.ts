@@ -12,6 +12,7 @@ import {
 } from "../../core/limits.ts";
 import { invalidArgument, ServerError } from "../../core/server-error.ts";
 import type { Retention } from "../kv/retention.ts";
+import { type EncoderLimits, encoderRefusal } from "./encoder-input.ts";
 import type { GenerateRequest } from "./generate.ts";
 
 export interface RequestLimits {
@@ -24,6 +25,8 @@ export interface RequestLimits {
   readonly hasAxes?: boolean;
   /** False: prompts have no rows of embeddings. Absent: they may. */
   readonly takesEmbeddings?: boolean;
+  /** Absent: the model has no encoder. */
+  readonly encoder?: EncoderLimits | undefined;
 }
 
 /** @throws ServerError invalid_argument */
@@ -37,6 +40,8 @@ export function checkRequest(request: GenerateRequest, limits: RequestLimits): v
         "or give the model more context (max_tokens_in_paged_kv_cache bounds it too)",
     );
   }
+  const refusal = encoderRefusal(request.encoderInput, limits.encoder);
+  if (refusal !== undefined) refuse(refusal);
   checkNumbers(request);
   checkBeams(request);
   checkGuide(request);

@@ -5,6 +5,7 @@
 
 import type { AdapterChoice } from "../adapters/adapter-choice.ts";
 import type { Retention } from "../kv/retention.ts";
+import type { EncoderInput } from "./encoder-input.ts";
 
 /** Why a sequence ended: `end` = an end id came, `stop` = a stop word, `length` = its token limit, `cancelled` = the caller. */
 export type FinishReason = "end" | "stop" | "length" | "cancelled";
@@ -32,7 +33,10 @@ export interface Guide {
 export type EarlyStopping = 0 | 1 | 2;
 
 export interface GenerateRequest {
+  /** For a model with an encoder, the prompt of its decoder. */
   readonly promptTokens: Int32Array;
+  /** Absent: for models without an encoder. */
+  readonly encoderInput?: EncoderInput | undefined;
   /** New tokens at most; cut to what the model's context leaves. */
   readonly maxTokens: number;
   /** End ids cannot come before this many new tokens. */

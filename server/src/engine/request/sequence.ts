@@ -111,6 +111,8 @@ export class Sequence {
   numBlocks = 0;
   /** Slot of its state on runners that have them; -1: none. The planner sets it. */
   state = -1;
+  /** Its encoder is to run before its next step: its slot is new. */
+  needsEncoding = false;
   /** Scheduling order: lower keys first. The planner sets it. */
   orderKey = 0;
   /** Keys that distinguish equal token ids, two numbers for each token from the first on. */

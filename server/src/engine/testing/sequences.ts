@@ -1,4 +1,5 @@
 /** For tests and benches of step runners: sequences with block tables, and the steps that compute them. */
+import type { EncoderInput } from "../request/encoder-input.ts";
 import type { StepInput, StepRunner } from "../step-runner.ts";
 
 /** A sequence whose blocks were all given to it at the start. */
@@ -9,8 +10,11 @@ export class TestSequence {
   readonly adapter: number | undefined;
   /** Slot of its state, for runners that have them. */
   readonly state: number;
+  /** For the encoder, before its first step. */
+  readonly encoderInput: EncoderInput | undefined;
 
-  constructor(blockTable: Iterable<number>, adapter?: number, state = 0) {
+  constructor(blockTable: Iterable<number>, adapter?: number, state = 0, encoderInput?: EncoderInput) {
+    this.encoderInput = encoderInput;
     this.blockTable = Int32Array.from(blockTable);
     this.adapter = adapter;
     this.state = state;
@@ -44,7 +48,11 @@ export function stepOf(
     const state = runner.numStates === undefined ? undefined : sequence.state;
     return { queryStart, queryLength: tokens.length, contextLength, blockTable, adapter, state };
   });
+  const encoderInputs = parts.flatMap(({ sequence: { encoderInput: input, numCached, state } }) =>
+    input === undefined || numCached > 0 ? [] : [{ state, input }],
+  );
   return {
+    ...(encoderInputs.length === 0 ? {} : { encoderInputs }),
     tokenIds: Int32Array.from(parts.flatMap(({ tokens }) => tokens)),
     positions: Int32Array.from(positions),
     slots: Int32Array.from(slots),

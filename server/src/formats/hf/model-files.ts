@@ -16,6 +16,7 @@ import { openTrtllmCheckpoint } from "../trtllm/checkpoint.ts";
 import { isTrtllmConfig, parseTrtllmConfig } from "../trtllm/config.ts";
 import { openEngineFile } from "../trtllm/engine-file.ts";
 import { type HfConfigFiles, readHfConfig } from "./config.ts";
+import { completeEncoderDecoder } from "./encoder-decoder-files.ts";
 import { parseQuantizationConfig } from "./quantization-config.ts";
 
 export interface ModelFiles {
@@ -57,7 +58,10 @@ export async function openModelFiles(path: string): Promise<ModelFiles> {
   }
   if (quantization?.method === "mxfp4")
     throw new Error(`${at.config}: quantization_config: mxfp4 is read for GptOssForCausalLM, got ${String(className)}`);
-  if (quantization === undefined) return { files, tensors: await openScaledTensors(path, undefined) };
+  if (quantization === undefined) {
+    const whole = completeEncoderDecoder(config, await openScaledTensors(path, undefined));
+    return { files: { ...files, config: whole.config }, tensors: whole.tensors };
+  }
   const plain = { ...(config as Readonly<Record<string, unknown>>), quantization_config: undefined };
   const tensors =
     quantization.method === "scaled"

@@ -43,6 +43,12 @@ export interface WeightNames {
   readonly recurrent?: RecurrentNames;
   /** A logit of each head that takes a share of its softmax: the name of the tensor. */
   readonly sinks?: string;
+  /** Table of numbers by distance, for each head; "first": layers share that of the first. */
+  readonly relativeBias?: { readonly name: string; readonly layers: "first" | "all" };
+  /** Attention to the rows of an encoder, behind that to the tokens. */
+  readonly cross?: CrossNames;
+  /** Convolutions in front of an encoder of sound. */
+  readonly audioStem?: readonly [string, string];
   readonly oProj: string;
   /** Norm of the attention output, applied before the residual add. */
   readonly attentionPostNorm?: string;
@@ -75,6 +81,14 @@ export interface RecurrentNames {
   readonly decay?: string;
   readonly skip?: string;
   readonly norm?: string;
+}
+
+/** `norm` is the norm between the two attentions, wherever the model's own names put it. */
+export interface CrossNames {
+  readonly norm: string;
+  readonly query: string;
+  readonly keyValue: readonly [keys: string, values: string];
+  readonly out: string;
 }
 
 export interface LatentNames {

@@ -7,12 +7,14 @@ import type { WeightNames } from "../../formats/hf/weight-names.ts";
 import type {
   Activation,
   AttentionTemperature,
+  AudioStem,
   DecoderConfig,
   ExpertRouting,
   HeadNorm,
   LatentAttention,
   MlpConfig,
   RecurrentLayer,
+  RelativeBias,
 } from "./decoder-config.ts";
 
 /** Which layers see a window only, where config.json does not list them. */
@@ -79,7 +81,15 @@ export interface Architecture {
   /** For architectures whose field is known to differ from the trained activation. */
   readonly activation?: Activation;
   readonly clamp?: MlpConfig["clamp"];
-  readonly positions: "rope" | "learned" | "alibi" | "none";
+  readonly positions: "rope" | "learned" | "alibi" | "sinusoidal" | "none";
+  /** Positions that the model is served with, where no field bounds them. */
+  readonly maxPositions?: number;
+  /** Number of the first position, for those that are computed. */
+  readonly firstSinusoid?: number;
+  readonly relativeBias?: RelativeBias;
+  readonly audioStem?: AudioStem;
+  /** The row of the encoder whose rows each layer attends to. */
+  readonly encoder?: Architecture;
   readonly isRopeInterleaved?: boolean;
   /** Layers whose queries and keys do not rotate. */
   readonly withoutRope?: (layer: number, window: number | undefined) => boolean;

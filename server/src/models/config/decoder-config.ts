@@ -165,6 +165,25 @@ export interface MlpConfig {
   readonly clamp?: { readonly alpha: number; readonly limit: number } | undefined;
 }
 
+/** Scores get a number by the distance of key and query, from a table with a row for each bucket of distances (T5). */
+export interface RelativeBias {
+  readonly numBuckets: number;
+  /** All distances from here on are in the last bucket. */
+  readonly maxDistance: number;
+}
+
+/** Positions that are computed: sines of a row's first half, cosines of its second (M2M100). */
+export interface Sinusoids {
+  /** Number of the first position. */
+  readonly firstPosition: number;
+}
+
+/** Two convolutions of width 3, the second with a stride of 2, make rows of frames of sound (Whisper). */
+export interface AudioStem {
+  /** Numbers of a frame. */
+  readonly numMels: number;
+}
+
 export interface DecoderConfig {
   readonly vocabSize: number;
   readonly hiddenSize: number;
@@ -206,6 +225,12 @@ export interface DecoderConfig {
   readonly hasSinks: boolean;
   /** Scores fall with the distance of the key, by a slope for each head times this; undefined: they do not (ALiBi). */
   readonly alibiScale: number | undefined;
+  readonly relativeBias: RelativeBias | undefined;
+  readonly sinusoids: Sinusoids | undefined;
+  /** Present in encoders of sound. */
+  readonly audioStem: AudioStem | undefined;
+  /** Each layer attends to the rows of an encoder too. */
+  readonly hasCrossAttention: boolean;
   readonly temperature: AttentionTemperature | undefined;
   /** Queries, keys and values are clamped to this size; undefined: they are not. */
   readonly qkvClip: number | undefined;
@@ -231,6 +256,8 @@ export interface DecoderConfig {
 
   readonly bosTokenId: number | undefined;
   readonly padTokenId: number | undefined;
+  /** Prompt of a decoder behind an encoder, where a request brings none; empty for other models. */
+  readonly startTokenIds: readonly number[];
   /** Generation stops at each of these. */
   readonly eosTokenIds: readonly number[];
 }

@@ -115,6 +115,10 @@ test("parseDecoderConfig() reads Llama 3.1", () => {
     hasOutputGate: false,
     hasSinks: false,
     alibiScale: undefined,
+    relativeBias: undefined,
+    sinusoids: undefined,
+    audioStem: undefined,
+    hasCrossAttention: false,
     temperature: undefined,
     qkvClip: undefined,
     hasEmbeddingNorm: false,
@@ -129,6 +133,7 @@ test("parseDecoderConfig() reads Llama 3.1", () => {
     tieWordEmbeddings: false,
     bosTokenId: 128000,
     padTokenId: undefined,
+    startTokenIds: [],
     eosTokenIds: [128001, 128008, 128009],
   });
 });

@@ -13,6 +13,8 @@ export interface ParsedDecoder {
   readonly config: DecoderConfig;
   /** Names of the weights in the files. */
   readonly weights: WeightNames;
+  /** The encoder in front, whose tensors are in the same files. */
+  readonly encoder?: Pick<ParsedDecoder, "config" | "weights"> | undefined;
   /** Rows of an output table of its own, where other GPUs have the others; absent: all. */
   readonly outputRows?: number;
 }
@@ -46,7 +48,9 @@ export function parseDecoderConfig(files: HfConfigFiles): ParsedDecoder {
 
 /** As `parseDecoderConfig()`, of encoders too: decoders that were trained for embeddings are among both. */
 export function parseEncoderConfig(files: HfConfigFiles): ParsedDecoder {
-  const { config, weights } = parseFields(files, new Map([...ARCHITECTURES, ...ENCODERS])).parsed;
+  const { config, weights, encoder } = parseFields(files, new Map([...ARCHITECTURES, ...ENCODERS])).parsed;
+  if (encoder !== undefined)
+    throw new Error(`${files.at.config}: an encoder with a decoder gives text, and no vectors here`);
   // There is no output table to load, or it is not used.
   const biases = Object.freeze({ ...config.biases, output: false });
   return { config: Object.freeze({ ...config, biases, tieWordEmbeddings: true }), weights };
@@ -60,15 +64,17 @@ export function honouredFields(files: HfConfigFiles): readonly string[] {
 function parseFields(
   { config, generation, at, isConverted = false }: HfConfigFiles,
   table: ReadonlyMap<string, Architecture> = ARCHITECTURES,
+  given?: Architecture,
 ): {
   readonly parsed: ParsedDecoder;
   readonly fields: HfFields;
 } {
   const root = new HfFields(config, at.config);
-  const row = findArchitecture(root, table);
+  const row = given ?? findArchitecture(root, table);
   const fields = sectionOf(root, config, at.config, row);
   const architecture = { ...row, ...row.variant?.(fields) };
   refuseUnsupported(root, fields, architecture);
+  const encoder = encoderOf({ config, generation, at, isConverted }, architecture);
   const sizes = parseSizes(fields, architecture);
   const idFields = [...(generation === undefined ? [] : [new HfFields(generation, at.generation)]), fields, root];
   const ids = (name: string): readonly number[] =>
@@ -88,9 +94,20 @@ function parseFields(
     bosTokenId: ids("bos_token_id")[0],
     padTokenId: ids("pad_token_id")[0],
     eosTokenIds: ids("eos_token_id"),
+    startTokenIds:
+      encoder === undefined
+        ? Object.freeze([])
+        : Object.freeze([...ids("decoder_start_token_id"), ...ids("forced_bos_token_id")]),
   };
   if (!isConverted) refuseUnknownFields(fields, architecture);
-  return { parsed: { config: Object.freeze(described), weights: architecture.weights }, fields };
+  const parsed = { config: Object.freeze(described), weights: architecture.weights };
+  return { parsed: encoder === undefined ? parsed : { ...parsed, encoder }, fields };
+}
+
+function encoderOf(files: HfConfigFiles, { encoder: row }: Architecture): ParsedDecoder["encoder"] {
+  if (row === undefined) return undefined;
+  const { config, weights } = parseFields(files, undefined, row).parsed;
+  return { config, weights };
 }
 
 function findArchitecture(root: HfFields, table: ReadonlyMap<string, Architecture>): Architecture {
@@ -149,7 +166,7 @@ function parseSizes(fields: HfFields, architecture: Architecture) {
     numHeads,
     numKvHeads,
     headDim,
-    maxPositions: fields.int(maxPositionsField, SIZE) - unused,
+    maxPositions: architecture.maxPositions ?? fields.int(maxPositionsField, SIZE) - unused,
   };
 }
 
@@ -287,6 +304,10 @@ function parseMixer(architecture: Architecture) {
     hasOutputGate: architecture.hasOutputGate ?? false,
     hasSinks: architecture.hasSinks ?? false,
     alibiScale: positions === "alibi" ? (architecture.alibiScale ?? 1) : undefined,
+    relativeBias: architecture.relativeBias,
+    sinusoids: positions === "sinusoidal" ? { firstPosition: architecture.firstSinusoid ?? 0 } : undefined,
+    audioStem: architecture.audioStem,
+    hasCrossAttention: architecture.encoder !== undefined,
   };
 }
 

@@ -5,6 +5,12 @@ import {
   type AttentionSequence,
   planAttention,
 } from "../../../kernels/attention/attention-span.ts";
+import {
+  type BiasedSpan,
+  recordBiasedAttention,
+  recordTableBias,
+} from "../../../kernels/biased-attention/biased-attention.ggml.ts";
+import { bucketsOf } from "../../../kernels/biased-attention/distance-buckets.ts";
 import { recordClamp } from "../../../kernels/clamp/clamp.ggml.ts";
 import { recordNormParts } from "../../../kernels/norm-parts/norm-parts.ggml.ts";
 import { recordRmsNormHeads } from "../../../kernels/rms-norm-heads/rms-norm-heads.ggml.ts";
@@ -25,7 +31,9 @@ export class SpansByWindow {
   readonly #alwaysGathers: boolean;
   readonly #alibiScale: number | undefined;
   readonly #sides: Pick<AttentionOptions, "isCausal" | "isChunk">;
+  readonly #config: DecoderModel["config"];
   readonly #spans = new Map<number | undefined, readonly RecordedSpan[]>();
+  readonly #biased = new Map<CpuTensor, readonly BiasedSpan[]>();
 
   constructor(
     graph: CpuGraph,
@@ -33,13 +41,15 @@ export class SpansByWindow {
     { caches, config }: Pick<DecoderModel, "caches" | "config">,
   ) {
     this.#graph = graph;
+    this.#config = config;
     this.#sequences = sequences;
     this.#blockSize = blockSize;
     // Gathered rows are widened, and rows of a narrow cache that are read in place are not.
     this.#alibiScale = config.alibiScale;
     this.#sides = { isCausal: config.isCausal, isChunk: config.hasChunks };
     this.#alwaysGathers =
-      graph.isDeterministic && caches.some((cache) => cache !== undefined && cache.keys.type !== "f32");
+      (graph.isDeterministic || config.relativeBias !== undefined) &&
+      caches.some((cache) => cache !== undefined && cache.keys.type !== "f32");
   }
 
   get(window: number | undefined): readonly RecordedSpan[] {
@@ -54,6 +64,22 @@ export class SpansByWindow {
     const plans = this.#sequences.map((sequence) => planAttention(sequence, this.#blockSize, options));
     const recorded = recordSpans(this.#graph, plans);
     this.#spans.set(window, recorded);
+    return recorded;
+  }
+
+  /** The spans without a window, with the numbers that a table has for their distances. */
+  biased(table: CpuTensor): readonly BiasedSpan[] {
+    const known = this.#biased.get(table);
+    if (known !== undefined) return known;
+    const { relativeBias, isCausal } = this.#config;
+    if (relativeBias === undefined) throw new Error("a table of distances that the model does not describe");
+    const recorded = this.get(undefined).map((one): BiasedSpan => {
+      const { queryLength, numKeys } = one.span;
+      const buckets = bucketsOf(queryLength, numKeys, { ...relativeBias, isCausal });
+      const ids = this.#graph.input("i32", [buckets.length], buckets);
+      return { ...one, bias: recordTableBias(this.#graph, one, table, ids) };
+    });
+    this.#biased.set(table, recorded);
     return recorded;
   }
 }
@@ -128,6 +154,12 @@ export function recordLayerAttention(
   spans: SpansByWindow,
 ): CpuTensor {
   const cache = cacheOf(caches, index);
+  const { numHeads, numKvHeads, attentionScale: scale } = config;
+  const table = tableOf(weights.layers, index);
+  if (table !== undefined) {
+    const read = { q: queries, keyCache: cache.keys, valueCache: cache.values, spans: spans.biased(table) };
+    return recordBiasedAttention(graph, { ...read, numHeads, numKvHeads, scale });
+  }
   return recordAttention(graph, {
     q: queries,
     keyCache: cache.keys,
@@ -135,13 +167,18 @@ export function recordLayerAttention(
     valueCache: config.latent === undefined ? cache.values : cache.keys,
     valueDims: config.latent?.keyRank,
     spans: spans.get(expectAt(config.layers, index).window),
-    numHeads: config.numHeads,
-    numKvHeads: config.numKvHeads,
-    scale: config.attentionScale,
+    numHeads,
+    numKvHeads,
+    scale,
     softCap: config.attentionSoftCap,
     sinks: expectAt(weights.layers, index).sinks,
     hasAlibi: config.alibiScale !== undefined,
   });
+}
+
+/** The layer's own table, or that of the first, which the others share. */
+function tableOf(layers: DecoderModel["weights"]["layers"], index: number): CpuTensor | undefined {
+  return expectAt(layers, index).relativeBias ?? layers[0]?.relativeBias;
 }
 
 /**

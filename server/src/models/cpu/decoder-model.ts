@@ -10,6 +10,8 @@ export interface DecoderSequence extends AttentionSequence {
   readonly adapter?: number | undefined;
   /** Row of its states, for models with recurrent layers. */
   readonly state?: number | undefined;
+  /** Keys and values of its encoder by layer, for models that attend to one. */
+  readonly memory?: readonly LayerCache[] | undefined;
 }
 
 /** A batch whose indices have all been checked. */
@@ -23,6 +25,8 @@ export interface DecoderBatch {
   readonly logitRows: Int32Array;
   /** [numTokens] rows of the table of segments; absent: the first. */
   readonly segments?: Int32Array | undefined;
+  /** [2 * numTokens - 1 or 2 * numTokens, numMels] frames of sound, for encoders of it: their tokens count rows alone. */
+  readonly frames?: Float32Array | undefined;
   readonly embeddings?: { readonly rows: Int32Array; readonly values: Float32Array };
   readonly blockSize: number;
 }

@@ -2,6 +2,7 @@
 import { recordAdd } from "../../../kernels/add/add.ggml.ts";
 import type { EqualRun } from "../../../kernels/causal-conv/causal-conv.ggml.ts";
 import { recordClamp } from "../../../kernels/clamp/clamp.ggml.ts";
+import { recordCrossAttention } from "../../../kernels/cross-attention/cross-attention.ggml.ts";
 import { recordGatherRows } from "../../../kernels/gather-rows/gather-rows.ggml.ts";
 import { recordLayerNorm } from "../../../kernels/layer-norm/layer-norm.ggml.ts";
 import { recordLinear } from "../../../kernels/linear/linear.ggml.ts";
@@ -13,9 +14,9 @@ import { recordSoftCap } from "../../../kernels/soft-cap/soft-cap.ggml.ts";
 import type { CpuGraph } from "../../device/cpu/cpu-graph.ts";
 import type { CpuTensor } from "../../device/cpu/cpu-tensor.ts";
 import type { LoraLinear } from "../../formats/lora/lora-adapter.ts";
-import type { DecoderConfig } from "../config/decoder-config.ts";
+import type { DecoderConfig, Sinusoids } from "../config/decoder-config.ts";
 import type { DecoderOps, NormedRows, NormStep } from "../decoder/decoder-ops.ts";
-import type { ExpertWeights, Linear, Norm } from "../weights/weight-plan.ts";
+import type { CrossWeights, ExpertWeights, Linear, Norm } from "../weights/weight-plan.ts";
 import {
   recordLayerAttention,
   recordOutputGate,
@@ -25,6 +26,7 @@ import {
   SpansByWindow,
   type TokenPlaces,
 } from "./attention.ts";
+import { recordAudioStem } from "./audio-stem.ts";
 import type { DecoderBatch, DecoderModel } from "./decoder-model.ts";
 import { recordLatentOutput, recordLatentStored } from "./latent-attention.ts";
 import { StepAdapters } from "./lora.ts";
@@ -65,7 +67,8 @@ export class CpuDecoderOps implements DecoderOps<CpuTensor, CpuTensor> {
   embed(): CpuTensor {
     const graph = this.#graph;
     const { config, weights } = this.#model;
-    const { tokenIds, embeddings } = this.#batch;
+    const { tokenIds, embeddings, frames } = this.#batch;
+    if (frames !== undefined) return this.#placed(recordAudioStem(graph, this.#model, frames, tokenIds.length));
     const ids = graph.input("i32", [tokenIds.length], tokenIds);
     let x = recordGatherRows(graph, { table: weights.embedding, ids });
     if (config.embeddingScale !== 1) x = recordScale(graph, { x, factor: config.embeddingScale });
@@ -77,16 +80,27 @@ export class CpuDecoderOps implements DecoderOps<CpuTensor, CpuTensor> {
         values: graph.input("f32", [rows.length, config.hiddenSize], values),
       });
     }
-    if (weights.positions !== undefined) {
-      const { positions } = this.#places;
-      x = recordAdd(graph, { a: x, b: recordGatherRows(graph, { table: weights.positions, ids: positions }) });
-    }
+    x = this.#placed(x);
     if (weights.segments !== undefined) {
       const segments = this.#batch.segments ?? new Int32Array(tokenIds.length);
       const rows = graph.input("i32", [segments.length], segments);
       x = recordAdd(graph, { a: x, b: recordGatherRows(graph, { table: weights.segments, ids: rows }) });
     }
     return this.#norm(weights.embeddingNorm, x);
+  }
+
+  /** With learned or computed positions added. */
+  #placed(x: CpuTensor): CpuTensor {
+    const graph = this.#graph;
+    const { config, weights } = this.#model;
+    if (weights.positions !== undefined) {
+      const { positions } = this.#places;
+      return recordAdd(graph, { a: x, b: recordGatherRows(graph, { table: weights.positions, ids: positions }) });
+    }
+    if (config.sinusoids === undefined) return x;
+    const { positions } = this.#batch;
+    const rows = sinusoidRows(positions, config.sinusoids, config.hiddenSize);
+    return recordAdd(graph, { a: x, b: graph.input("f32", [positions.length, config.hiddenSize], rows) });
   }
 
   addNorm(residual: CpuTensor, { norm, branch, postNorm }: Step): Normed {
@@ -128,6 +142,21 @@ export class CpuDecoderOps implements DecoderOps<CpuTensor, CpuTensor> {
     if (config.latent !== undefined) return recordLatentOutput(this.#graph, this.#model, layer, attended);
     if (!config.hasOutputGate || this.#gates === undefined) return attended;
     return recordOutputGate(this.#graph, config, attended, this.#gates);
+  }
+
+  attendCross(layer: number, { query }: CrossWeights<CpuTensor>, x: CpuTensor): CpuTensor {
+    const { numHeads, numKvHeads, attentionScale: scale } = this.#model.config;
+    const spans = this.#batch.sequences.map(({ queryStart, queryLength, memory }) => {
+      const own = memory?.[layer];
+      if (own === undefined) throw new Error("a sequence whose encoder has not run");
+      return { queryStart, queryLength, ...own };
+    });
+    const q = recordLinear(this.#graph, { x, ...query });
+    return recordCrossAttention(this.#graph, { q, spans, numHeads, numKvHeads, scale });
+  }
+
+  projectCross({ out }: CrossWeights<CpuTensor>, attended: CpuTensor): CpuTensor {
+    return recordLinear(this.#graph, { x: attended, ...out });
   }
 
   #isRecurrent(layer: number): boolean {
@@ -199,6 +228,20 @@ function recordPlaces(graph: CpuGraph, config: DecoderConfig, { axes, positions 
   const lists = new Int32Array(POSITIONS_PER_TOKEN * positions.length); // the op takes a fourth
   lists.set(axes);
   return { positions: graph.input("i32", [lists.length], lists), hasAxes: true };
+}
+
+/** Sines of the first half, cosines of the second. Source: Vaswani et al. 2017, 3.5; transformers, modeling_m2m_100.py. */
+function sinusoidRows(positions: Int32Array, { firstPosition }: Sinusoids, width: number): Float32Array {
+  const half = Math.floor(width / 2);
+  const rows = new Float32Array(positions.length * width);
+  for (const [row, position] of positions.entries()) {
+    for (let i = 0; i < half; i++) {
+      const angle = (position + firstPosition) * Math.exp((-i * Math.log(10_000)) / (half - 1));
+      rows[row * width + i] = Math.sin(angle);
+      rows[row * width + half + i] = Math.cos(angle);
+    }
+  }
+  return rows;
 }
 
 function logitRowsOf({ tokenIds, logitRows }: DecoderBatch): CpuDecoderOps["logitRows"] {

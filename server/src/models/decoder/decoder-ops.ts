@@ -3,7 +3,7 @@
  * operation; a device without the fusion does its parts. An implementation serves one pass over one batch.
  */
 import type { LoraLinear } from "../../formats/lora/lora-adapter.ts";
-import type { ExpertWeights, Linear, Norm } from "../weights/weight-plan.ts";
+import type { CrossWeights, ExpertWeights, Linear, Norm } from "../weights/weight-plan.ts";
 
 /** The operation that reads the result of a linear layer: it can take over a part of the layer's work. */
 export type LinearReader = "rotateAndStore" | "addNorm" | "other";
@@ -69,6 +69,12 @@ export interface DecoderOps<Tensor, Rows> {
    * values, which it gives. The residual stream of `embed()` is updated in place.
    */
   readonly fusedLayer?: ((layer: number, attended: Rows) => Rows) | undefined;
+
+  /** Present if the device computes attention to an encoder's rows: [numRows, numHeads * headDim] of normalized rows. */
+  readonly attendCross?: ((layer: number, weights: CrossWeights<Tensor>, x: Rows) => Rows) | undefined;
+
+  /** The output projection of that attention, beside it. No adapter changes it. */
+  readonly projectCross?: ((weights: CrossWeights<Tensor>, attended: Rows) => Rows) | undefined;
 
   /** Present if another device computes the layers after these: sends it the residual stream. */
   readonly handOn?: ((residual: Rows) => void) | undefined;

@@ -29,7 +29,12 @@ export function walkDecoder<Tensor, Rows>(
       return undefined;
     }
     let attended = ops.attend(i, ops.rotateAndStore(i, qkv));
-    if (isEnd && ops.logitRows === "some") {
+    const isKept = isEnd && ops.logitRows === "some";
+    if (layer.cross !== undefined) {
+      x = walkCross(ops, config, i, layer, { ...x, attended, isKept, after: stepAfter(weights, i) });
+      continue;
+    }
+    if (isKept) {
       const kept = ops.keepRows(x.residual, attended);
       ({ attended } = kept);
       x = { residual: kept.residual, normed: readAgain(ops, config, layer, kept.residual, x.normed) };
@@ -39,6 +44,37 @@ export function walkDecoder<Tensor, Rows>(
   if (ops.handOn === undefined) return x.normed;
   ops.handOn(x.residual);
   return ops.logitRows === "none" ? undefined : x.normed;
+}
+
+interface CrossStep<Tensor, Rows> {
+  readonly residual: Rows;
+  /** Output of the attention to tokens. */
+  readonly attended: Rows;
+  /** Only the rows whose logits are wanted pass on. */
+  readonly isKept: boolean;
+  readonly after: NormStep<Tensor, Rows>;
+}
+
+/** From the attention output to the end of a layer that attends to an encoder too. */
+function walkCross<Tensor, Rows>(
+  ops: DecoderOps<Tensor, Rows>,
+  config: WalkedModel<Tensor>["config"],
+  index: number,
+  { oProj, cross, mlpNorm, mlp, mlpPostNorm }: LayerWeights<Tensor>,
+  { residual, attended, isKept, after }: CrossStep<Tensor, Rows>,
+): NormedRows<Rows> {
+  const { attendCross, projectCross } = ops;
+  if (cross === undefined || attendCross === undefined || projectCross === undefined)
+    throw new Error(`layer ${index}: this device computes no attention to an encoder`);
+  const branch = ops.linear(index, "oProj", oProj, attended, "addNorm");
+  const before = ops.addNorm(residual, { norm: cross.norm, reader: cross.query, branch });
+  const whole = { residual: before.residual, attended: attendCross.call(ops, index, cross, before.normed) };
+  const kept = isKept ? ops.keepRows(whole.residual, whole.attended) : whole;
+  const crossBranch = projectCross.call(ops, cross, kept.attended);
+  const reader = "router" in mlp ? undefined : mlp.in;
+  const between = ops.addNorm(kept.residual, { norm: mlpNorm, reader, branch: crossBranch });
+  const mlpBranch = walkMlp(ops, config, index, mlp, between.normed, "addNorm");
+  return ops.addNorm(between.residual, { ...after, branch: mlpBranch, postNorm: mlpPostNorm });
 }
 
 /** Each layer from one attention output to the next is a single kernel. */

@@ -168,6 +168,12 @@ export class ModulePlans<T> {
     return this.#make({ kind: "matrix", isGemmOperand: false, shape, sources: [{ ...whole, rows }] });
   }
 
+  /** A convolution over three rows as a matrix over all of them: the file's [outputs, inputs, 3] has the same order. */
+  convolution(name: string, outputs: number, inputs: number): Linear<T> {
+    const weight = source(`${name}.weight`, [outputs, inputs, 3]);
+    return this.rowsOf([outputs, 3 * inputs], [weight], [source(`${name}.bias`, [outputs])]);
+  }
+
   /** A tensor that is no module's, or whose file has another shape. */
   named(
     name: string,

@@ -5,7 +5,16 @@ import { recurrentShape } from "../config/recurrent-shape.ts";
 import { type ModulePlans, source } from "./module-plans.ts";
 import type { LayerWeights, Linear, RowRun, WeightSource } from "./weight-tree.ts";
 
-type RecurrentPart = "attentionNorm" | "qkv" | "headNorms" | "sinks" | "latent" | "recurrent" | "oProj";
+type RecurrentPart =
+  | "attentionNorm"
+  | "qkv"
+  | "headNorms"
+  | "sinks"
+  | "latent"
+  | "recurrent"
+  | "relativeBias"
+  | "cross"
+  | "oProj";
 
 /** The part of the layer in front of its MLP. `at`: the prefix of its names. */
 export function describeRecurrentLayer<T>(plans: ModulePlans<T>, at: string): Pick<LayerWeights<T>, RecurrentPart> {
@@ -26,6 +35,8 @@ export function describeRecurrentLayer<T>(plans: ModulePlans<T>, at: string): Pi
     headNorms: undefined,
     sinks: undefined,
     latent: undefined,
+    relativeBias: undefined,
+    cross: undefined,
     recurrent: {
       conv: plans.named(`${at}${own.conv}.weight`, conv, [convChannels, 1, layer.convWidth]),
       convBias: hasConvBias ? plans.vector([[`${at}${own.conv}.bias`, convChannels]]) : undefined,

@@ -4,7 +4,10 @@ import type { WeightNames } from "../../formats/hf/weight-names.ts";
 import type { TensorSource } from "../../formats/tensors/tensor-source.ts";
 import type { ParsedDecoder } from "../config/parse-decoder-config.ts";
 import {
+  type AudioStemWeights,
+  type CrossWeights,
   describeWeights,
+  type EncoderWeights,
   type ExpertWeights,
   findPrefix,
   type LatentWeights,
@@ -25,7 +28,7 @@ export interface WeightList {
 
 /** `copiesTiedOutput`: an output tied to the embedding becomes a tensor of its own. */
 export function listWeights(
-  { config, weights: names, outputRows }: Pick<ParsedDecoder, "config" | "weights" | "outputRows">,
+  { config, weights: names, outputRows, encoder }: Pick<ParsedDecoder, "config" | "weights" | "outputRows" | "encoder">,
   { tensors }: Pick<TensorSource, "tensors">,
   copiesTiedOutput = false,
 ): WeightList {
@@ -42,7 +45,7 @@ export function listWeights(
     plans.push(plan);
     return plan;
   };
-  return { plans, tree: describeWeights(config, own, prefix, collect, { outputRows, copiesTiedOutput }) };
+  return { plans, tree: describeWeights(config, own, prefix, collect, { outputRows, copiesTiedOutput, encoder }) };
 }
 
 /** With the names of stacked experts where the files have those. */
@@ -74,7 +77,7 @@ export function nameTensors<T>({ plans, tree }: WeightList, tensors: readonly T[
 }
 
 function mapTree<A, B>(tree: ModelWeights<A>, map: (leaf: A) => B): ModelWeights<B> {
-  const { embedding, embeddingNorm, positions, segments, layers, norm, output } = tree;
+  const { embedding, embeddingNorm, positions, segments, layers, norm, output, encoder } = tree;
   return {
     embedding: map(embedding),
     embeddingNorm: embeddingNorm && mapPair(embeddingNorm, map),
@@ -83,11 +86,38 @@ function mapTree<A, B>(tree: ModelWeights<A>, map: (leaf: A) => B): ModelWeights
     layers: layers.map((layer) => mapLayer(layer, map)),
     norm: mapPair(norm, map),
     output: mapPair(output, map),
+    encoder: encoder && mapEncoder(encoder, map),
+  };
+}
+
+function mapEncoder<A, B>(
+  { embeddingNorm, positions, audioStem, layers, norm }: EncoderWeights<A>,
+  map: (leaf: A) => B,
+): EncoderWeights<B> {
+  return {
+    embeddingNorm: embeddingNorm && mapPair(embeddingNorm, map),
+    positions: mapMaybe(positions, map),
+    audioStem: audioStem && mapStem(audioStem, map),
+    layers: layers.map((layer) => mapLayer(layer, map)),
+    norm: mapPair(norm, map),
+  };
+}
+
+function mapStem<A, B>({ first, second }: AudioStemWeights<A>, map: (leaf: A) => B): AudioStemWeights<B> {
+  return { first: mapPair(first, map), second: mapPair(second, map) };
+}
+
+function mapCross<A, B>({ norm, query, keyValue, out }: CrossWeights<A>, map: (leaf: A) => B): CrossWeights<B> {
+  return {
+    norm: mapPair(norm, map),
+    query: mapPair(query, map),
+    keyValue: mapPair(keyValue, map),
+    out: mapPair(out, map),
   };
 }
 
 function mapLayer<A, B>(layer: LayerWeights<A>, map: (leaf: A) => B): LayerWeights<B> {
-  const { attentionNorm, qkv, headNorms, sinks, latent, recurrent, oProj } = layer;
+  const { attentionNorm, qkv, headNorms, sinks, latent, recurrent, relativeBias, cross, oProj } = layer;
   const { attentionPostNorm, mlpNorm, mlp, mlpPostNorm } = layer;
   return {
     attentionNorm: attentionNorm && mapPair(attentionNorm, map),
@@ -96,6 +126,8 @@ function mapLayer<A, B>(layer: LayerWeights<A>, map: (leaf: A) => B): LayerWeigh
     sinks: mapMaybe(sinks, map),
     latent: latent && mapLatent(latent, map),
     recurrent: recurrent && mapRecurrent(recurrent, map),
+    relativeBias: mapMaybe(relativeBias, map),
+    cross: cross && mapCross(cross, map),
     oProj: mapPair(oProj, map),
     attentionPostNorm: attentionPostNorm && mapPair(attentionPostNorm, map),
     mlpNorm: mlpNorm && mapPair(mlpNorm, map),

@@ -6,9 +6,22 @@ import type { ExpertNames, WeightNames } from "../../formats/hf/weight-names.ts"
 import type { DecoderConfig, LatentAttention } from "../config/decoder-config.ts";
 import { ModulePlans } from "./module-plans.ts";
 import { describeRecurrentLayer } from "./recurrent-plan.ts";
-import type { ExpertWeights, LatentWeights, LayerWeights, Mlp, ModelWeights, Norm, WeightPlan } from "./weight-tree.ts";
+import type {
+  CrossWeights,
+  EncoderWeights,
+  ExpertWeights,
+  LatentWeights,
+  LayerWeights,
+  Mlp,
+  ModelWeights,
+  Norm,
+  WeightPlan,
+} from "./weight-tree.ts";
 
 export type {
+  AudioStemWeights,
+  CrossWeights,
+  EncoderWeights,
   ExpertWeights,
   LatentWeights,
   LayerWeights,
@@ -36,7 +49,12 @@ export function describeWeights<T>(
   {
     copiesTiedOutput = false,
     outputRows = config.vocabSize,
-  }: { readonly copiesTiedOutput?: boolean; readonly outputRows?: number | undefined } = {},
+    encoder,
+  }: {
+    readonly copiesTiedOutput?: boolean;
+    readonly outputRows?: number | undefined;
+    readonly encoder?: DescribedEncoder | undefined;
+  } = {},
 ): ModelWeights<T> {
   const { vocabSize, maxPositions } = config;
   const plans = new ModulePlans(config, names, make);
@@ -57,6 +75,34 @@ export function describeWeights<T>(
       weight: describeOutput(),
       bias: config.biases.output ? plans.vector(output.map((name) => [`${name}.bias`, outputRows])) : undefined,
     },
+    encoder: encoder === undefined ? undefined : describeEncoder(encoder, prefix, make),
+  };
+}
+
+export interface DescribedEncoder {
+  readonly config: DecoderConfig;
+  readonly weights: WeightNames;
+}
+
+function describeEncoder<T>(
+  { config, weights: names }: DescribedEncoder,
+  prefix: string,
+  make: (plan: WeightPlan) => T,
+): EncoderWeights<T> {
+  const plans = new ModulePlans(config, names, make);
+  const { hiddenSize, audioStem: stem } = config;
+  const [first, second] = names.audioStem ?? [];
+  const conv = (name: string, inputs: number) => plans.convolution(prefix + name, hiddenSize, inputs);
+  return {
+    embeddingNorm: names.embeddingNorm === undefined ? undefined : plans.norm(`${prefix}${names.embeddingNorm}`),
+    positions:
+      names.positions === undefined ? undefined : plans.positions(`${prefix}${names.positions}`, config.maxPositions),
+    audioStem:
+      stem === undefined || first === undefined || second === undefined
+        ? undefined
+        : { first: conv(first, stem.numMels), second: conv(second, hiddenSize) },
+    layers: config.layers.map((_, i) => describeLayer(plans, i, layerPrefix(names, prefix, i), prefix)),
+    norm: plans.norm(postNormBefore(names, prefix, config.numLayers) ?? `${prefix}${names.norm}`),
   };
 }
 
@@ -109,9 +155,38 @@ function describeLayer<T>(plans: ModulePlans<T>, index: number, at: string, pref
       headNorms === undefined || config.headNorm === undefined
         ? undefined
         : plans.headNorms([at + headNorms[0], at + headNorms[1]]),
+    relativeBias: describeRelativeBias(plans, index, at),
+    cross: describeCross(plans, at),
     sinks: sinks === undefined ? undefined : plans.named(at + sinks, [numHeads]),
     oProj: plans.linear([at + names.oProj], [hiddenSize], attendedWidth, biases.oProj),
     ...describeRest(plans, index, at),
+  };
+}
+
+function describeRelativeBias<T>(plans: ModulePlans<T>, index: number, at: string): T | undefined {
+  const { config, names } = plans;
+  const { relativeBias: table } = names;
+  if (config.relativeBias === undefined || table === undefined) return undefined;
+  if (table.layers === "first" && index > 0) return undefined;
+  return plans.named(`${at}${table.name}.weight`, [config.relativeBias.numBuckets, config.numHeads]);
+}
+
+function describeCross<T>(plans: ModulePlans<T>, at: string): CrossWeights<T> | undefined {
+  const { config, names } = plans;
+  const { cross } = names;
+  if (!config.hasCrossAttention || cross === undefined) return undefined;
+  const { hiddenSize, numHeads, numKvHeads, headDim, biases } = config;
+  const [width, kvWidth] = [numHeads * headDim, numKvHeads * headDim];
+  return {
+    norm: plans.norm(at + cross.norm),
+    query: plans.linear([at + cross.query], [width], hiddenSize, biases.qkv),
+    keyValue: plans.linear(
+      cross.keyValue.map((name) => at + name),
+      [kvWidth, kvWidth],
+      hiddenSize,
+      biases.qkv,
+    ),
+    out: plans.linear([at + cross.out], [hiddenSize], width, biases.oProj),
   };
 }
 

@@ -82,6 +82,14 @@ export interface RecurrentWeights<T> {
   readonly norm: T | undefined; // [headDim] or [outputs]
 }
 
+/** Attention to the rows of an encoder. */
+export interface CrossWeights<T> {
+  readonly norm: Norm<T>;
+  readonly query: Linear<T>; // [heads * headDim, hidden]
+  readonly keyValue: Linear<T>; // [2 * kvHeads * headDim, hidden] key rows, then value rows
+  readonly out: Linear<T>; // [hidden, heads * headDim]
+}
+
 export interface LayerWeights<T> {
   readonly attentionNorm: Norm<T> | undefined;
   /** [(heads + 2 * kvHeads) * headDim, hidden], and behind them the rows of output gates; of a recurrent layer all inputs. */
@@ -91,11 +99,28 @@ export interface LayerWeights<T> {
   readonly sinks: T | undefined; // [heads]
   readonly latent: LatentWeights<T> | undefined;
   readonly recurrent: RecurrentWeights<T> | undefined;
+  readonly relativeBias: T | undefined; // [buckets, heads]
+  readonly cross: CrossWeights<T> | undefined;
   readonly oProj: Linear<T>; // [hidden, heads * headDim]
   readonly attentionPostNorm: Norm<T> | undefined;
   readonly mlpNorm: Norm<T> | undefined;
   readonly mlp: Mlp<T> | ExpertWeights<T>;
   readonly mlpPostNorm: Norm<T> | undefined;
+}
+
+/** Convolutions as matrices over the three frames that each of their rows reads: [outputs, 3 * inputs]. */
+export interface AudioStemWeights<T> {
+  readonly first: Linear<T>;
+  readonly second: Linear<T>;
+}
+
+/** An encoder in front of a decoder, which has its embedding. */
+export interface EncoderWeights<T> {
+  readonly embeddingNorm: Norm<T> | undefined;
+  readonly positions: T | undefined;
+  readonly audioStem: AudioStemWeights<T> | undefined;
+  readonly layers: readonly LayerWeights<T>[];
+  readonly norm: Norm<T>;
 }
 
 export interface ModelWeights<T> {
@@ -107,4 +132,5 @@ export interface ModelWeights<T> {
   readonly norm: Norm<T>;
   /** Its weight is the embedding itself when the two are tied. */
   readonly output: Linear<T>; // [vocab, hidden]
+  readonly encoder: EncoderWeights<T> | undefined;
 }

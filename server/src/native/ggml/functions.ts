@@ -62,6 +62,10 @@ export interface GgmlBase {
   /** Adds to column [i, j] of `a` the column of `b` that `ids` selects for it. */
   addId(context: Address, a: Address, b: Address, ids: Address): Address;
   softMax(context: Address, a: Address): Address;
+  /** softmax(a scale + mask), the mask the same for each matrix of `a`. */
+  softMaxExt(context: Address, a: Address, mask: Address | null, scale: number, maxBias: number): Address;
+  /** A view with its dimensions in another order. */
+  permute(context: Address, a: Address, axis0: number, axis1: number, axis2: number, axis3: number): Address;
   /** Column indices of the `count` largest elements of each row, largest first: a view of the full argsort. */
   argsortTopK(context: Address, a: Address, count: number): Address;
   sumRows(context: Address, a: Address): Address;
@@ -297,6 +301,8 @@ export const BASE_SIGNATURES: SignatureTable<GgmlBase> = {
   addId: ["ggml_add_id", "void*", "void* void* void* void*"],
   swigluSplit: ["ggml_swiglu_split", "void*", "void* void* void*"],
   softMax: ["ggml_soft_max", "void*", "void* void*"],
+  softMaxExt: ["ggml_soft_max_ext", "void*", "void* void* void* float float"],
+  permute: ["ggml_permute", "void*", "void* void* int int int int"],
   argsortTopK: ["ggml_argsort_top_k", "void*", "void* void* int"],
   sumRows: ["ggml_sum_rows", "void*", "void* void*"],
   mulMatId: ["ggml_mul_mat_id", "void*", "void* void* void* void*"],

@@ -1,5 +1,6 @@
 /** All families of architectures. A new one is a file of this folder and its line here. */
 import type { Architecture } from "../architecture.ts";
+import { BARTS } from "./bart.ts";
 import { COHERES } from "./cohere.ts";
 import { DEEPSEEKS } from "./deepseek.ts";
 import { DOTS } from "./dots.ts";
@@ -20,8 +21,11 @@ import { PHIMOE } from "./phimoe.ts";
 import { QWEN_NEXTS } from "./qwen-next.ts";
 import { SMOLLM3 } from "./smollm3.ts";
 import { STABLELM } from "./stablelm.ts";
+import { T5S } from "./t5.ts";
+import { WHISPERS } from "./whisper.ts";
 
 export const FAMILIES: readonly Architecture[] = [
+  ...BARTS,
   ...COHERES,
   ...DEEPSEEKS,
   ...DOTS,
@@ -42,4 +46,6 @@ export const FAMILIES: readonly Architecture[] = [
   ...QWEN_NEXTS,
   ...SMOLLM3,
   ...STABLELM,
+  ...T5S,
+  ...WHISPERS,
 ];
