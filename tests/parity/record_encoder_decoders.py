@@ -35,7 +35,7 @@ BART = dict(SIDES, max_position_embeddings=64, pad_token_id=1, bos_token_id=0, e
 OTHER_SIDES = dict(encoder_layers=3, decoder_layers=1, encoder_attention_heads=2, decoder_attention_heads=4,
                    encoder_ffn_dim=24, decoder_ffn_dim=56)
 WHISPER = dict(SIDES, num_mel_bins=8, max_source_positions=12, max_target_positions=40, pad_token_id=1, bos_token_id=0,
-               eos_token_id=2, decoder_start_token_id=3)
+               eos_token_id=2, decoder_start_token_id=3, begin_suppress_tokens=None)
 
 # name: (class, fields of the config, prompt of the decoder behind its start)
 SPECS = {

@@ -87,6 +87,8 @@ export const MAX_LLM_SALT_CHARS = 1024;
 export const MAX_LLM_GUIDE_CHARS: number = 128 * 1024;
 /** Bytes of one prompt's text, about a million tokens: merging takes 44 bytes of memory for each byte of an unbroken word. */
 export const MAX_PROMPT_BYTES: number = 4 * 1024 * 1024;
+/** Bytes of one file of sound: OpenAI's limit, 13 minutes of 16 bits at 16 kHz. */
+export const MAX_AUDIO_BYTES: number = 25 * 1024 * 1024;
 /** Characters for a tokenizer that encodes without a pause, at 1.5 MB/s: longer ones would block the event loop. */
 export const MAX_UNPAUSED_TEXT_CHARS: number = 64 * 1024;
 

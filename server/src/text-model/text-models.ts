@@ -8,8 +8,10 @@ import { invalidArgument, ServerError } from "../core/server-error.ts";
 import { EmbeddingModel } from "./embedding-model.ts";
 import { embeddingSignature } from "./embedding-signature.ts";
 import { type ModelAssets, readAssets, TokenizerCache } from "./model-assets.ts";
-import { parameterText } from "./model-folders.ts";
+import { candidateFolders, parameterText } from "./model-folders.ts";
 import { RuntimeAdapters } from "./runtime-adapters.ts";
+import { readSpeechFacts } from "./speech/read-facts.ts";
+import { type SpeechFacts, SpeechModel, speechRefusal } from "./speech/speech-model.ts";
 import { type AdapterOfName, TextModel } from "./text-model.ts";
 import { textSignature } from "./text-signature.ts";
 
@@ -25,6 +27,7 @@ export class TextModels {
   readonly adapters: RuntimeAdapters = new RuntimeAdapters();
   readonly #tokenizers = new TokenizerCache();
   readonly #known = new Map<string, Known>();
+  readonly #speech = new WeakMap<ServedModel, SpeechFacts>();
   readonly #signatures = new WeakMap<ServedModel, ReturnType<typeof textSignature>>();
 
   constructor(server: Pick<ModelServer, "model" | "index">, createChat: CreateChatFormat) {
@@ -49,6 +52,23 @@ export class TextModels {
     if (signature !== undefined) return new EmbeddingModel(served, signature, await this.assets(served));
     const expected = "an input of TYPE_STRING, and an output of floating-point numbers";
     throw invalidArgument(`The model '${name}' embeds no texts: expected ${expected}`);
+  }
+
+  /** @throws ServerError not_found for an unknown name, invalid_argument for a model that reads no sound */
+  async findSpeech(name: string): Promise<SpeechModel> {
+    const { served } = this.#served(name);
+    const refusal = speechRefusal(served);
+    if (refusal !== undefined) throw invalidArgument(`The model '${name}' reads no sound: ${refusal}`);
+    return new SpeechModel(name, served, await this.#speechFacts(served));
+  }
+
+  async #speechFacts(served: ServedModel): Promise<SpeechFacts> {
+    const known = this.#speech.get(served);
+    if (known !== undefined) return known;
+    const { tokenizer } = await this.assets(served);
+    const facts = await readSpeechFacts(served, candidateFolders(served, this.#server).weights, tokenizer);
+    this.#speech.set(served, facts);
+    return facts;
   }
 
   /** The model of a name without its adapter. @throws ServerError not_found */

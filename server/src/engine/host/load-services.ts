@@ -4,6 +4,7 @@ import { join } from "node:path";
 import process from "node:process";
 import { pathToFileURL } from "node:url";
 import { invalidArgument, ServerError } from "../../core/server-error.ts";
+import { readSpeechTokens } from "../../formats/hf/speech-config.ts";
 import type { Tokenizer } from "../../formats/tokenizer/tokenizer.ts";
 import { hasTokenizerFiles, loadTokenizer } from "../../formats/tokenizer/tokenizer-files.ts";
 import { DEFAULT_ADAPTERS } from "../adapters/adapter-choice.ts";
@@ -16,14 +17,15 @@ import {
   type LogitsPostProcessors,
   NO_POST_PROCESSORS,
 } from "../sample/logits-post-processor.ts";
+import { speechProcessor } from "../sample/speech-rules.ts";
 import type { StepRunner } from "../step-runner.ts";
 
-type ServedRunner = Pick<StepRunner, "vocabSize" | "adapters">;
+type ServedRunner = Pick<StepRunner, "vocabSize" | "adapters" | "encoder">;
 
 /** @throws ServerError when there is a tokenizer, a module or an adapter, and it cannot be used */
 export async function loadServices(spec: EngineSpec, runner: ServedRunner): Promise<EngineServices> {
   const { vocabSize } = runner;
-  const postProcessors = await loadPostProcessors(spec.postProcessorModule);
+  const postProcessors = await withSpeechRules(await loadPostProcessors(spec.postProcessorModule), spec, runner);
   const adapters = await openAdapters(spec, runner);
   if (!hasTokenizerFiles(spec.modelDir)) return { postProcessors, adapters };
   const tokenizer = await tryLoadTokenizer(spec.modelDir);
@@ -49,6 +51,24 @@ async function openAdapters(spec: EngineSpec, { adapters }: ServedRunner): Promi
   const { folders, root, prefetch } = spec.adapters;
   if (folders.length === 0 && root === undefined && prefetch === undefined) return undefined;
   throw new ServerError("unsupported", "LoRA adapters are set, which this device does not have");
+}
+
+/** Models of speech follow the rules of their files, unless the module has others for all requests. */
+async function withSpeechRules(
+  named: LogitsPostProcessors,
+  { modelDir }: EngineSpec,
+  { encoder, vocabSize }: ServedRunner,
+): Promise<LogitsPostProcessors> {
+  if (encoder?.kind !== "frames" || named.has("*")) return named;
+  const { languages, ...tokens } = await readSpeechTokens(modelDir);
+  const rules = { ...tokens, languageIds: [...languages.values()] };
+  const all = [rules.languageIds, rules.suppressed, rules.suppressedFirst].flat();
+  const wrong = all.find((id) => id >= vocabSize);
+  if (wrong !== undefined)
+    throw invalidArgument(
+      `${modelDir}: suppress_tokens, begin_suppress_tokens or lang_to_id: expected ids below ${vocabSize}, got ${wrong}`,
+    );
+  return new Map([...named, ["*", speechProcessor(rules)]]);
 }
 
 async function loadPostProcessors(path: string | undefined): Promise<LogitsPostProcessors> {

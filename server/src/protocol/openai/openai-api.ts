@@ -12,6 +12,7 @@ import { type ApiRoute, actionRoute, getRoute, postRoute } from "../api/route.ts
 import { bytesReply, emptyReply, type HttpReply, jsonReply } from "../http/http-reply.ts";
 import type { LoadReports } from "../load-report-text.ts";
 import type { RestrictedGroup } from "../restriction.ts";
+import { audioRoutes } from "./audio/create-transcription.ts";
 import { type AskRoute, askRoutes } from "./batches/ask-route.ts";
 import { BatchQueue } from "./batches/batch-queue.ts";
 import { batchesRoutes } from "./batches/batches-api.ts";
@@ -116,6 +117,7 @@ export function openAiRoutes(
       createChatCompletion(context, body, route),
     ),
     ...responsesRoutes(context),
+    ...audioRoutes(context),
     ...filesRoutes(storage.files),
     ...batchesRoutes(storage.batches),
     postRoute("/v1/completions", "inference", "Continue a text", COMPLETION_REQUEST, (body, route) =>

@@ -1,6 +1,7 @@
 /** Parts that all handlers of the OpenAI API share. Source: OpenAI's API reference. */
 import type { ModelServer } from "../../core/model-server.ts";
 import type { EmbeddingModel } from "../../text-model/embedding-model.ts";
+import type { SpeechModel } from "../../text-model/speech/speech-model.ts";
 import type { TextModel } from "../../text-model/text-model.ts";
 import type { TextModels } from "../../text-model/text-models.ts";
 import type { CallFacts } from "../../text-model/text-request.ts";
@@ -35,6 +36,16 @@ export async function findEmbeddingModel(
   expectModel(models, name, access);
   try {
     return await models.findEmbedding(name);
+  } catch (error) {
+    throw modelError(error, name);
+  }
+}
+
+/** @throws ApiError model_not_found @throws ServerError for a model that reads no sound @throws AccessRefusal forbidden */
+export async function findSpeechModel({ models }: OpenAiContext, name: string, access: Access): Promise<SpeechModel> {
+  expectModel(models, name, access);
+  try {
+    return await models.findSpeech(name);
   } catch (error) {
     throw modelError(error, name);
   }
