@@ -78,6 +78,9 @@ ROBERTA = dict(SIZES, vocab_size=300, max_position_embeddings=66, type_vocab_siz
                eos_token_id=2)
 MODERN = dict(SIZES, vocab_size=300, max_position_embeddings=64, pad_token_id=1, bos_token_id=0, eos_token_id=2,
               cls_token_id=0, sep_token_id=2, local_attention=6)
+DEBERTA = dict(SIZES, vocab_size=90, max_position_embeddings=64, relative_attention=True, share_att_key=True,
+               position_buckets=8, norm_rel_ebd="layer_norm", pos_att_type=["p2c", "c2p"], position_biased_input=False,
+               type_vocab_size=0, pad_token_id=0)
 TEMPLATE = "<s>:0 $A:0 </s>:0"
 # name: (class, fields, tokenizer, pooling of sentence-transformers or None, widths of dense layers behind it)
 SPECS = {
@@ -96,6 +99,10 @@ SPECS = {
     "nomic-bert": ("NomicBertModel", dict(SIZES, vocab_size=90, max_position_embeddings=64), wordpiece, "mean", []),
     "nomic-bert-2": ("NomicBertModel", dict(SIZES, vocab_size=90, max_position_embeddings=40, num_attention_heads=2),
                      wordpiece, "cls", []),
+    "deberta-v3": ("DebertaV2Model", DEBERTA, wordpiece, "mean", []),
+    "deberta-v3-classes": ("DebertaV2ForSequenceClassification",
+                           dict(DEBERTA, num_attention_heads=2, position_buckets=-1, max_relative_positions=5, norm_rel_ebd="none",
+                                type_vocab_size=2, position_biased_input=True, num_labels=3), wordpiece, None, []),
     "embedding-gemma": ("Gemma3TextModel", dict(SIZES, vocab_size=300, num_key_value_heads=2, head_dim=8,
                                                 max_position_embeddings=64, sliding_window=6, query_pre_attn_scalar=8,
                                                 layer_types=["sliding_attention", "sliding_attention", "full_attention"],

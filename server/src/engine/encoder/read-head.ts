@@ -63,14 +63,25 @@ export async function readHead(
     const pooling = fields.get("classifier_pooling") === "mean" ? "mean" : "cls";
     return { pooling, layers: [{ ...dense, norm }, await layer("classifier", count, "none")], isClassifier: true };
   }
-  const [dense, out] = className.startsWith("Bert")
-    ? ["bert.pooler.dense", "classifier"]
-    : ["classifier.dense", "classifier.out_proj"];
+  const { dense, activation, out } = poolerOf(className, fields);
   return {
     pooling: "cls",
-    layers: [await layer(dense, hiddenSize, "tanh"), await layer(out, count, "none")],
+    layers: [await layer(dense, hiddenSize, activation), await layer(out, count, "none")],
     isClassifier: true,
   };
+}
+
+/** The two modules behind the first row. @throws Error naming the field of an activation that is another */
+function poolerOf(
+  className: string,
+  fields: HfFields,
+): { readonly dense: string; readonly activation: VectorActivation; readonly out: string } {
+  if (className.startsWith("Bert")) return { dense: "bert.pooler.dense", activation: "tanh", out: "classifier" };
+  if (!className.startsWith("DebertaV2"))
+    return { dense: "classifier.dense", activation: "tanh", out: "classifier.out_proj" };
+  const activation = fields.get("pooler_hidden_act") ?? "gelu";
+  if (activation !== "gelu") throw fields.refusal("pooler_hidden_act", '"gelu"', activation);
+  return { dense: "pooler.dense", activation, out: "classifier" };
 }
 
 /** Without modules.json, the mean of the rows. */

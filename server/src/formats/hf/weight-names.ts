@@ -45,6 +45,8 @@ export interface WeightNames {
   readonly sinks?: string;
   /** Table of numbers by distance, for each head; "first": layers share that of the first. */
   readonly relativeBias?: { readonly name: string; readonly layers: "first" | "all" };
+  /** Table of positions' rows, and the norm that they pass. */
+  readonly relativeTable?: { readonly name: string; readonly norm?: string };
   /** Attention to the rows of an encoder, behind that to the tokens. */
   readonly cross?: CrossNames;
   /** Convolutions in front of an encoder of sound. */

@@ -13,6 +13,7 @@ import type {
   HeadNorm,
   LatentAttention,
   MlpConfig,
+  PositionBuckets,
   RecurrentLayer,
   RelativeBias,
 } from "./decoder-config.ts";
@@ -87,6 +88,7 @@ export interface Architecture {
   /** Number of the first position, for those that are computed. */
   readonly firstSinusoid?: number;
   readonly relativeBias?: RelativeBias;
+  readonly positionBuckets?: PositionBuckets;
   readonly audioStem?: AudioStem;
   /** The row of the encoder whose rows each layer attends to. */
   readonly encoder?: Architecture;

@@ -5,6 +5,7 @@
 import { weightNamesOf } from "../../formats/hf/weight-names.ts";
 import type { Architecture } from "./architecture.ts";
 import { HEAD_NORM, LLAMA, NO_BIAS, type Row } from "./base-rows.ts";
+import { DEBERTAS } from "./families/deberta.ts";
 import { ENCODER_FAMILIES } from "./families/encoders.ts";
 import { FAMILIES } from "./families/families.ts";
 
@@ -238,5 +239,5 @@ const WITHOUT_OUTPUT = ["Llama", "Mistral", "Qwen2", "Qwen3"].flatMap((family) =
 
 /** Classes that give vectors alone, by `className`. */
 export const ENCODERS: ReadonlyMap<string, Architecture> = new Map(
-  [...ENCODER_FAMILIES, ...WITHOUT_OUTPUT].map((row) => [row.className, row]),
+  [...ENCODER_FAMILIES, ...DEBERTAS, ...WITHOUT_OUTPUT].map((row) => [row.className, row]),
 );

@@ -172,6 +172,14 @@ export interface RelativeBias {
   readonly maxDistance: number;
 }
 
+/** Positions have rows of a table, which attention multiplies with contents (DeBERTa). */
+export interface PositionBuckets {
+  /** Rows on each side of the middle. */
+  readonly span: number;
+  /** Distances beyond half of the span share rows by their logarithm up to this; undefined: each has a row. */
+  readonly maxDistance: number | undefined;
+}
+
 /** Positions that are computed: sines of a row's first half, cosines of its second (M2M100). */
 export interface Sinusoids {
   /** Number of the first position. */
@@ -226,6 +234,7 @@ export interface DecoderConfig {
   /** Scores fall with the distance of the key, by a slope for each head times this; undefined: they do not (ALiBi). */
   readonly alibiScale: number | undefined;
   readonly relativeBias: RelativeBias | undefined;
+  readonly positionBuckets: PositionBuckets | undefined;
   readonly sinusoids: Sinusoids | undefined;
   /** Present in encoders of sound. */
   readonly audioStem: AudioStem | undefined;

@@ -116,6 +116,7 @@ test("parseDecoderConfig() reads Llama 3.1", () => {
     hasSinks: false,
     alibiScale: undefined,
     relativeBias: undefined,
+    positionBuckets: undefined,
     sinusoids: undefined,
     audioStem: undefined,
     hasCrossAttention: false,

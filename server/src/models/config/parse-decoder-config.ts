@@ -305,6 +305,7 @@ function parseMixer(architecture: Architecture) {
     hasSinks: architecture.hasSinks ?? false,
     alibiScale: positions === "alibi" ? (architecture.alibiScale ?? 1) : undefined,
     relativeBias: architecture.relativeBias,
+    positionBuckets: architecture.positionBuckets,
     sinusoids: positions === "sinusoidal" ? { firstPosition: architecture.firstSinusoid ?? 0 } : undefined,
     audioStem: architecture.audioStem,
     hasCrossAttention: architecture.encoder !== undefined,

@@ -48,7 +48,7 @@ export class SpansByWindow {
     this.#alibiScale = config.alibiScale;
     this.#sides = { isCausal: config.isCausal, isChunk: config.hasChunks };
     this.#alwaysGathers =
-      (graph.isDeterministic || config.relativeBias !== undefined) &&
+      (graph.isDeterministic || config.relativeBias !== undefined || config.positionBuckets !== undefined) &&
       caches.some((cache) => cache !== undefined && cache.keys.type !== "f32");
   }
 

@@ -28,6 +28,7 @@ import {
 } from "./attention.ts";
 import { recordAudioStem } from "./audio-stem.ts";
 import type { DecoderBatch, DecoderModel } from "./decoder-model.ts";
+import { DisentangledAttention } from "./disentangled.ts";
 import { recordLatentOutput, recordLatentStored } from "./latent-attention.ts";
 import { StepAdapters } from "./lora.ts";
 import { recordActivation, recordExperts } from "./mlp.ts";
@@ -44,11 +45,12 @@ export class CpuDecoderOps implements DecoderOps<CpuTensor, CpuTensor> {
   readonly #places: TokenPlaces;
   readonly #slots: CpuTensor;
   readonly #spans: SpansByWindow;
+  readonly #disentangled: DisentangledAttention;
   readonly #adapters: StepAdapters;
   /** Sequences of equal length, for models with recurrent layers. */
   readonly #runs: readonly EqualRun[];
-  /** Rows that hold the gates of the layer that attends next. */
-  #gates: CpuTensor | undefined;
+  /** Rows of queries, keys, values and gates of the layer that attends next. */
+  #projected: CpuTensor | undefined;
   /** Rows of the batch that are kept; undefined: all. */
   #kept: Int32Array | undefined;
 
@@ -59,6 +61,7 @@ export class CpuDecoderOps implements DecoderOps<CpuTensor, CpuTensor> {
     this.#places = recordPlaces(graph, model.config, batch);
     this.#slots = graph.input("i32", [batch.tokenIds.length], batch.slots);
     this.#spans = new SpansByWindow(graph, batch, model);
+    this.#disentangled = new DisentangledAttention(graph, model);
     this.#adapters = new StepAdapters(graph, batch.sequences, model.adapters);
     this.#runs = model.config.recurrent === undefined ? [] : recordRuns(graph, batch.sequences);
     this.logitRows = logitRowsOf(batch);
@@ -123,7 +126,7 @@ export class CpuDecoderOps implements DecoderOps<CpuTensor, CpuTensor> {
 
   rotateAndStore(layer: number, qkv: CpuTensor): CpuTensor {
     if (this.#isRecurrent(layer)) return recordRecurrent(this.#graph, this.#model, layer, qkv, this.#runs);
-    this.#gates = qkv;
+    this.#projected = qkv;
     if (this.#model.config.latent !== undefined)
       return recordLatentStored(this.#graph, this.#model, layer, { qkv, slots: this.#slots, places: this.#places });
     const { qkvClip: limit, headNorm } = this.#model.config;
@@ -138,10 +141,12 @@ export class CpuDecoderOps implements DecoderOps<CpuTensor, CpuTensor> {
   attend(layer: number, queries: CpuTensor): CpuTensor {
     if (this.#isRecurrent(layer)) return queries;
     const { config } = this.#model;
+    if (config.positionBuckets !== undefined && this.#projected !== undefined)
+      return this.#disentangled.record(layer, this.#projected, this.#spans.get(undefined));
     const attended = recordLayerAttention(this.#graph, this.#model, layer, queries, this.#spans);
     if (config.latent !== undefined) return recordLatentOutput(this.#graph, this.#model, layer, attended);
-    if (!config.hasOutputGate || this.#gates === undefined) return attended;
-    return recordOutputGate(this.#graph, config, attended, this.#gates);
+    if (!config.hasOutputGate || this.#projected === undefined) return attended;
+    return recordOutputGate(this.#graph, config, attended, this.#projected);
   }
 
   attendCross(layer: number, { query }: CrossWeights<CpuTensor>, x: CpuTensor): CpuTensor {

@@ -2,6 +2,7 @@
 import { ATTENTION_TENSORS_PER_SPAN } from "../../../kernels/attention/attention.ggml.ts";
 import { BIASED_TENSORS_PER_SPAN } from "../../../kernels/biased-attention/biased-attention.ggml.ts";
 import { CROSS_TENSORS_PER_SPAN } from "../../../kernels/cross-attention/cross-attention.ggml.ts";
+import { DISENTANGLED_TENSORS_PER_SPAN } from "../../../kernels/disentangled-bias/disentangled-bias.ggml.ts";
 import { MIX_TENSORS_PER_EXPERT } from "../../../kernels/mix-experts/mix-experts.ggml.ts";
 import type { CpuGraph } from "../../device/cpu/cpu-graph.ts";
 import type { CpuTensor } from "../../device/cpu/cpu-tensor.ts";
@@ -23,7 +24,8 @@ export function numDecoderTensors(config: DecoderConfig, sequences: readonly Dec
   const numSequences = sequences.length;
   const numAdapters = countAdapters(sequences);
   const perMixture = experts === undefined ? 0 : TENSORS_PER_EXPERT_LAYER + MIX_TENSORS_PER_EXPERT * experts.numChosen;
-  const perSpan = config.relativeBias === undefined ? ATTENTION_TENSORS_PER_SPAN : BIASED_TENSORS_PER_SPAN;
+  const hasBias = config.relativeBias !== undefined || config.positionBuckets !== undefined;
+  const perSpan = hasBias ? BIASED_TENSORS_PER_SPAN + DISENTANGLED_TENSORS_PER_SPAN : ATTENTION_TENSORS_PER_SPAN;
   const perCross = config.hasCrossAttention ? CROSS_TENSORS_PER_SPAN : 0;
   const perLayer =
     TENSORS_PER_LAYER + perMixture + numSequences * (perSpan + perCross) + numAdapters * LORA_TENSORS_PER_LAYER;

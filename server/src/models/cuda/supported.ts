@@ -26,6 +26,7 @@ export function missingOnCuda(config: DecoderConfig, names: WeightNames): readon
     [config.norm.kind === "layer" && names.attentionPostNorm !== undefined, "layer norms behind a branch"],
     [config.hasCrossAttention, "attention to an encoder"],
     [config.relativeBias !== undefined, "numbers by the distance of key and query"],
+    [config.positionBuckets !== undefined, "positions apart from contents"],
     [config.sinusoids !== undefined, "computed positions"],
     [config.latent !== undefined, "multi-head latent attention"],
     [!config.isCausal || residual === "post-norm", "attention to both sides"],

@@ -77,12 +77,16 @@ export function nameTensors<T>({ plans, tree }: WeightList, tensors: readonly T[
 }
 
 function mapTree<A, B>(tree: ModelWeights<A>, map: (leaf: A) => B): ModelWeights<B> {
-  const { embedding, embeddingNorm, positions, segments, layers, norm, output, encoder } = tree;
+  const { embedding, embeddingNorm, positions, segments, relativeTable, layers, norm, output, encoder } = tree;
   return {
     embedding: map(embedding),
     embeddingNorm: embeddingNorm && mapPair(embeddingNorm, map),
     positions: positions && map(positions),
     segments: segments && map(segments),
+    relativeTable: relativeTable && {
+      table: map(relativeTable.table),
+      norm: relativeTable.norm && mapPair(relativeTable.norm, map),
+    },
     layers: layers.map((layer) => mapLayer(layer, map)),
     norm: mapPair(norm, map),
     output: mapPair(output, map),

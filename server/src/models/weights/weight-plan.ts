@@ -69,6 +69,7 @@ export function describeWeights<T>(
     embeddingNorm: names.embeddingNorm === undefined ? undefined : plans.norm(`${prefix}${names.embeddingNorm}`),
     positions: names.positions === undefined ? undefined : plans.positions(`${prefix}${names.positions}`, maxPositions),
     segments: names.segments === undefined ? undefined : plans.table(`${prefix}${names.segments}`, config.numSegments),
+    relativeTable: describeRelativeTable(plans, prefix),
     layers: config.layers.map((_, i) => describeLayer(plans, i, layerPrefix(names, prefix, i), prefix)),
     norm: plans.norm(postNormBefore(names, prefix, config.numLayers) ?? `${prefix}${names.norm}`),
     output: {
@@ -169,6 +170,17 @@ function describeRelativeBias<T>(plans: ModulePlans<T>, index: number, at: strin
   if (config.relativeBias === undefined || table === undefined) return undefined;
   if (table.layers === "first" && index > 0) return undefined;
   return plans.named(`${at}${table.name}.weight`, [config.relativeBias.numBuckets, config.numHeads]);
+}
+
+function describeRelativeTable<T>(plans: ModulePlans<T>, prefix: string): ModelWeights<T>["relativeTable"] {
+  const { config, names } = plans;
+  const { relativeTable } = names;
+  if (config.positionBuckets === undefined || relativeTable === undefined) return undefined;
+  const { name, norm } = relativeTable;
+  return {
+    table: plans.table(prefix + name, 2 * config.positionBuckets.span),
+    norm: norm === undefined ? undefined : plans.norm(prefix + norm),
+  };
 }
 
 function describeCross<T>(plans: ModulePlans<T>, at: string): CrossWeights<T> | undefined {

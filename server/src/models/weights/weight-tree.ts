@@ -128,6 +128,7 @@ export interface ModelWeights<T> {
   readonly embeddingNorm: Norm<T> | undefined;
   readonly positions: T | undefined; // [maxPositions, hidden]
   readonly segments: T | undefined; // [segments, hidden]
+  readonly relativeTable: { readonly table: T; readonly norm: Norm<T> | undefined } | undefined; // [2 * span, hidden]
   readonly layers: readonly LayerWeights<T>[];
   readonly norm: Norm<T>;
   /** Its weight is the embedding itself when the two are tied. */

@@ -1,9 +1,11 @@
 /** All families of architectures. A new one is a file of this folder and its line here. */
 import type { Architecture } from "../architecture.ts";
-import { BARTS } from "./bart.ts";
 import { COHERES } from "./cohere.ts";
 import { DEEPSEEKS } from "./deepseek.ts";
 import { DOTS } from "./dots.ts";
+import { BARTS } from "./encoder-decoders/bart.ts";
+import { T5S } from "./encoder-decoders/t5.ts";
+import { WHISPERS } from "./encoder-decoders/whisper.ts";
 import { EXAONES } from "./exaone.ts";
 import { GLMS } from "./glm.ts";
 import { GPTS } from "./gpt.ts";
@@ -21,8 +23,6 @@ import { PHIMOE } from "./phimoe.ts";
 import { QWEN_NEXTS } from "./qwen-next.ts";
 import { SMOLLM3 } from "./smollm3.ts";
 import { STABLELM } from "./stablelm.ts";
-import { T5S } from "./t5.ts";
-import { WHISPERS } from "./whisper.ts";
 
 export const FAMILIES: readonly Architecture[] = [
   ...BARTS,

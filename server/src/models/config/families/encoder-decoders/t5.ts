@@ -2,11 +2,11 @@
  * T5, FLAN-T5, mT5 and UMT5: an encoder and a decoder with a table of distances, without scaled products. Sources: Raffel et al.
  * 2020; transformers, modeling_t5.py, modeling_mt5.py and modeling_umt5.py.
  */
-import type { HfFields } from "../../../formats/hf/config-fields.ts";
-import type { WeightNames } from "../../../formats/hf/weight-names.ts";
-import type { Architecture } from "../architecture.ts";
-import { LLAMA, NO_BIAS } from "../base-rows.ts";
-import type { Activation } from "../decoder-config.ts";
+import type { HfFields } from "../../../../formats/hf/config-fields.ts";
+import type { WeightNames } from "../../../../formats/hf/weight-names.ts";
+import type { Architecture } from "../../architecture.ts";
+import { LLAMA, NO_BIAS } from "../../base-rows.ts";
+import type { Activation } from "../../decoder-config.ts";
 
 /** No field bounds the positions: a table of distances fits any. As many as TensorRT-LLM's builder takes by default. */
 const MAX_POSITIONS = 1024;

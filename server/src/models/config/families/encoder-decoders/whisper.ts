@@ -2,8 +2,8 @@
  * Whisper: an encoder of sound behind two convolutions, and a decoder of text. Sources: Radford et al. 2022; transformers,
  * modeling_whisper.py.
  */
-import type { WeightNames } from "../../../formats/hf/weight-names.ts";
-import type { Architecture } from "../architecture.ts";
+import type { WeightNames } from "../../../../formats/hf/weight-names.ts";
+import type { Architecture } from "../../architecture.ts";
 import { preNormNames, SIDED, sideAliases } from "./bart.ts";
 
 const DECODER_NAMES: WeightNames = preNormNames("decoder", {

@@ -2,9 +2,9 @@
  * BART, mBART and M2M100 (NLLB too): an encoder and a decoder of like layers, with norms behind or in front of their parts. Sources:
  * Lewis et al. 2020, Liu et al. 2020, Fan et al. 2021; transformers, modeling_bart.py, modeling_mbart.py, modeling_m2m_100.py.
  */
-import type { CrossNames, WeightNames } from "../../../formats/hf/weight-names.ts";
-import type { Architecture } from "../architecture.ts";
-import { LLAMA } from "../base-rows.ts";
+import type { CrossNames, WeightNames } from "../../../../formats/hf/weight-names.ts";
+import type { Architecture } from "../../architecture.ts";
+import { LLAMA } from "../../base-rows.ts";
 
 /** The parts of a layer that all of these have under the same names. */
 export const LAYER_NAMES: Pick<WeightNames, "qkv" | "oProj" | "mlpIn" | "mlpOut"> = {
