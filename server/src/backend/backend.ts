@@ -62,10 +62,10 @@ export interface Batch {
   readonly requests: readonly BackendRequest[];
   /** Sum of the requests' rows. */
   readonly batchSize: number;
-  /** Call once when inputs are ready and the model starts to run. */
-  computeStarted(): void;
-  /** Call once when the model has run and outputs are taken out. */
-  computeEnded(): void;
+  /** Call once when inputs are ready and the model starts to run; `atMs`: when it did, if that is not now. */
+  computeStarted(atMs?: number): void;
+  /** Call once when the model has run and outputs are taken out; `atMs` as above. */
+  computeEnded(atMs?: number): void;
 }
 
 /** One executor of a model version. The scheduler never gives it a second batch before `execute` has settled. */
@@ -182,6 +182,8 @@ export interface Backend {
   readonly name: string;
   /** Devices that instances of kind KIND_GPU may run on; absent = none. */
   readonly gpus?: UsableGpus | undefined;
+  /** It looks for the library that the field `runtime` of a configuration names. */
+  readonly findsRuntime?: boolean;
   /** The backend that serves this model in place of the named one; undefined: this one does. */
   delegate?(source: ModelSource): Promise<Backend | undefined>;
   /** Reads what the model declares, for auto-complete and validation. */

@@ -9,6 +9,7 @@ export function lazyBackend(
   name: string,
   open: () => Promise<Backend>,
   delegate?: (source: ModelSource) => Promise<Backend | undefined>,
+  options: Pick<Backend, "findsRuntime"> = {},
 ): Backend {
   let opening: Promise<Backend> | undefined;
   let opened: Backend | undefined;
@@ -25,6 +26,7 @@ export function lazyBackend(
   };
   return {
     name,
+    ...options,
     get gpus() {
       return opened?.gpus;
     },

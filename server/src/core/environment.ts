@@ -17,6 +17,15 @@ export const SERVER_ENVIRONMENT = {
   NEREID_LIGHTGBM_LIB: { default: "the package lightgbm of Python", meaning: "Path of LightGBM's library." },
   NEREID_TREELITE_LIB: { default: "the package treelite of Python", meaning: "Path of treelite's library." },
   NEREID_OPENVINO_LIB: { default: "the package openvino of Python", meaning: "Path of libopenvino_c." },
+  NEREID_BACKEND_HOST: {
+    default: "none",
+    meaning: "Folder with a built host of C++ backends. Without it, the host is built when it is needed.",
+  },
+  NEREID_BACKEND_HOST_CACHE: {
+    default: "a temporary folder",
+    meaning: "Folder in which built hosts of C++ backends are kept. It must belong to the server's user.",
+  },
+  CXX: { default: "g++", meaning: "Compiler of the host of C++ backends." },
   NEREID_GGML_DIR: { default: "the installed package", meaning: "Folder with the libraries of ggml." },
   NEREID_CUDA_LIBRARIES: {
     default: "none",

@@ -5,9 +5,11 @@ import { join } from "node:path";
 import process from "node:process";
 import type { Backend, ModelSource, UsableGpus } from "../backend/backend.ts";
 import { lazyBackend } from "../backend/lazy-backend.ts";
+import { libraryFirst } from "../backend/native-host/library-first.ts";
 import type { RunTurns } from "../backend/native-run/run-turns.ts";
 import type { ModelControl } from "../backend/python/questions.ts";
 import { refusedBackend } from "../backend/refused/refused-backend.ts";
+import { unknownBackend } from "../config/model/model-config.ts";
 import { visibleGpus } from "../device/cuda/find-gpus.ts";
 import type { SpareHost } from "../engine/host/spare-host.ts";
 import { packagedBackend } from "../packages/packaged-backend.ts";
@@ -18,13 +20,19 @@ import { usableGpus } from "./gpus.ts";
 /** Backends in Python that the server brings. */
 const OWN_PYTHON_BACKENDS: readonly string[] = ["vllm", "pytorch"];
 
+/** Stand for libraries that Triton's tests build: such a library in the folder of backends goes before them. */
+const STAND_INS: ReadonlySet<string> = new Set(testBackends().map(({ name }) => name));
+
 /**
- * The backends of this program, and those that are a `model.py` in the folder of backends, found when a model names
- * one. Source: triton-inference-server/core, backend_model.cc, `GetBackendRuntimeLibraryName`.
+ * The backends of this program, and those that are a shared library or a `model.py`, found when a model names one. A
+ * library in the model's own folders goes before all others, one in the folder of backends before those that this
+ * program lacks. Source: triton-inference-server/core, backend_model.cc, `GetBackendRuntimeLibraryName`.
  */
 class InstalledBackends extends Map<string, Backend> {
   readonly #directory: string;
   readonly #control: ModelControl;
+  /** Names whose backend was chosen. */
+  readonly #found = new Set<string>();
 
   constructor(own: readonly Backend[], directory: string, control: ModelControl) {
     super(own.map((backend) => [backend.name, backend]));
@@ -33,12 +41,19 @@ class InstalledBackends extends Map<string, Backend> {
   }
 
   override get(name: string): Backend | undefined {
+    if (this.#found.has(name)) return super.get(name);
+    const found = this.#find(name);
+    this.#found.add(name);
+    this.set(name, found);
+    return found;
+  }
+
+  #find(name: string): Backend {
+    const library = libraryBackend(name);
     const known = super.get(name);
-    if (known !== undefined) return known;
-    if (!isPythonBased(name, this.#directory)) return refusedBackend(name);
-    const backend = pythonBackend(name, this.#control);
-    this.set(name, backend);
-    return backend;
+    if (known !== undefined) return libraryFirst(known, library, STAND_INS.has(name) ? this.#directory : undefined);
+    const other = isPythonBased(name, this.#directory) ? pythonBackend(name, this.#control) : refusedBackend(name);
+    return other === undefined ? library : libraryFirst(other, library, this.#directory);
   }
 }
 
@@ -123,6 +138,15 @@ function pythonBackend(name: string, control: ModelControl): Backend {
     return createPythonBackend({ control, findGpus: allGpus, ...(name === "python" ? {} : { name }) });
   };
   return lazyBackend(name, open, ENGINE_FOLDER_BACKENDS.has(name) ? ownEngine : undefined);
+}
+
+/** Models whose backend is a shared library for Triton. */
+function libraryBackend(name: string): Backend {
+  const open = async (): Promise<Backend> => {
+    const { createNativeHostBackend } = await import("../backend/native-host/native-host-backend.ts");
+    return createNativeHostBackend(name, { findGpus: allGpus, missing: unknownBackend });
+  };
+  return lazyBackend(name, open, undefined, { findsRuntime: true });
 }
 
 const ENGINE_FOLDER_BACKENDS: ReadonlySet<string> = new Set(["python", "vllm"]);

@@ -88,9 +88,13 @@ export function createManager({
 
 /** Backends in Python have the settings of Python too. Source: core, backend_model.cc, `TritonModel::Create`. */
 function settingsOf(options: ServerOptions, backend: string): ReadonlyMap<string, string> {
-  const { backendDirectory: directory } = options;
+  const { backendDirectory: directory, repository } = options;
   const python = isPythonBased(backend, directory) ? backendSettingsOf(options, "python") : [];
-  return new Map([["backend-directory", directory], ...python, ...backendSettingsOf(options, backend)]);
+  const ofServer: [string, string][] = [
+    ["auto-complete-config", String(repository.autoComplete)],
+    ["backend-directory", directory],
+  ];
+  return new Map([...ofServer, ...python, ...backendSettingsOf(options, backend)]);
 }
 
 /** A file is read again at every poll and every load: once is enough for what it says. */

@@ -35,12 +35,12 @@ class Execution implements Batch {
     this.batchSize = rows;
   }
 
-  computeStarted(): void {
-    this.#computeStartMs = this.#clock.nowMs();
+  computeStarted(atMs: number = this.#clock.nowMs()): void {
+    this.#computeStartMs = Math.max(atMs, this.startMs);
   }
 
-  computeEnded(): void {
-    this.#computeEndMs = this.#clock.nowMs();
+  computeEnded(atMs: number = this.#clock.nowMs()): void {
+    this.#computeEndMs = Math.max(atMs, this.#computeStartMs);
   }
 
   /** A backend without its own timing counts all time as inference. */

@@ -45,7 +45,7 @@ const FLAG_SEQUENCE_START = 1;
 const FLAG_SEQUENCE_END = 2;
 
 /** By Triton's number. */
-const ERROR_CODES: readonly ErrorCode[] = [
+export const ERROR_CODES: readonly ErrorCode[] = [
   "unknown",
   "internal",
   "not_found",

@@ -137,8 +137,17 @@ async function launcherOf(source: ModelSource, shared: Shared): Promise<(name: s
     path === undefined
       ? { interpreter: settings.interpreter, environment: base }
       : await openEnvironment(path, source.name, base);
-  const common = { interpreter, program: stubProgram(), folder: process.cwd(), environment, log: source.log };
-  return (name) => ({ ...common, name });
+  const program = stubProgram();
+  const common = { command: interpreter, folder: process.cwd(), environment, log: source.log, logLocation: "python" };
+  const startProblem = (error: Error): string => startText(interpreter, error);
+  return (name) => ({ ...common, name, startProblem, args: ["-u", "-B", program, name] });
+}
+
+function startText(interpreter: string, error: Error): string {
+  return (
+    `The Python interpreter '${interpreter}' cannot be started (${error.message}). ` +
+    "Install Python 3 or name one with --backend-config=python,interpreter=<path> or the environment variable NEREID_PYTHON"
+  );
 }
 
 /** Models for Triton may bring a program of its own kind, to run under another version of Python. */

@@ -1,6 +1,6 @@
 /**
- * One Python process: spawned with an argument vector, spoken to over an inherited socket, ended with everything it started.
- * Delivers messages and the one end; knows neither requests nor restarts.
+ * One process of a model: spawned with an argument vector, spoken to over an inherited socket, ended with everything it
+ * started. Delivers messages and the one end; knows neither requests nor restarts, nor which program it is.
  */
 
 import { type ProcessEnd, SupervisedProcess } from "../../child-process/supervised-process.ts";
@@ -16,13 +16,17 @@ import { Watchdog } from "./watchdog.ts";
 import { type DataPlacer, type DataSource, FrameReader } from "./wire-codec.ts";
 
 export interface StubLaunch {
-  readonly interpreter: string;
-  readonly program: string;
-  /** Shown in the process list and in the log. */
+  readonly command: string;
+  readonly args: readonly string[];
+  /** Shown in the log. */
   readonly name: string;
   readonly folder: string;
   readonly environment: Environment;
   readonly log: Logger;
+  /** Location of the lines that the process prints. */
+  readonly logLocation: string;
+  /** Sentences about a program that cannot be started. */
+  readonly startProblem: (error: Error) => string;
 }
 
 export interface StubListener {
@@ -49,19 +53,19 @@ export class StubProcess {
     this.#listener = listener;
     this.blocks = new SharedBlocks(`nereid-${launch.name}`);
     this.#answers = new AnswerMemory(`nereid-${launch.name}-answers`, () => this.send([]));
-    const { name, log, interpreter } = launch;
+    const { name, log, logLocation, command, args } = launch;
     const assembler = this.#assembler();
     const options = {
-      command: interpreter,
-      args: ["-u", "-B", launch.program, name],
+      command,
+      args,
       folder: launch.folder,
       environment: launch.environment,
       channels: ["pipe", this.blocks.descriptor ?? "ignore", this.#answers.descriptor ?? "ignore"],
       ownsGroup: true,
     } as const;
     this.#process = new SupervisedProcess(options, {
-      output: (line, isError) => log[isError ? "warn" : "info"]("python", `${name}: ${line}`),
-      ended: (end) => this.#finish(causeOf(end, interpreter)),
+      output: (line, isError) => log[isError ? "warn" : "info"](logLocation, `${name}: ${line}`),
+      ended: (end) => this.#finish(causeOf(end, launch.startProblem)),
       data: (chunk) => {
         try {
           assembler.push(chunk);
@@ -91,7 +95,12 @@ export class StubProcess {
 
   /** How the process may hand big data over. `probeAddress`: where it keeps something for the server to find. */
   handover(probeAddress: bigint): Handover {
-    return { mayLease: this.#leased.probe(probeAddress), answerBytes: this.#answers.byteLength };
+    return { mayLease: this.#leased.probe(probeAddress), answerBytes: this.answerBytes };
+  }
+
+  /** Size of the memory file for answers that the process has inherited; 0 = none. */
+  get answerBytes(): number {
+    return this.#answers.byteLength;
   }
 
   /** Hands a message to the socket. False: much is waiting, `drained()` says when it has left. */
@@ -150,15 +159,11 @@ export class StubProcess {
   }
 }
 
-function causeOf({ code, signal, startError, killedBecause }: ProcessEnd, interpreter: string): string {
+function causeOf(
+  { code, signal, startError, killedBecause }: ProcessEnd,
+  startProblem: StubLaunch["startProblem"],
+): string {
   if (killedBecause !== undefined) return killedBecause;
-  if (startError !== undefined) return startProblem(interpreter, startError);
+  if (startError !== undefined) return startProblem(startError);
   return signal === undefined ? `It exited with code ${code}` : `It was ended by ${signal}`;
-}
-
-function startProblem(interpreter: string, error: Error): string {
-  return (
-    `The Python interpreter '${interpreter}' cannot be started (${error.message}). ` +
-    "Install Python 3 or name one with --backend-config=python,interpreter=<path> or the environment variable NEREID_PYTHON"
-  );
 }

@@ -1,6 +1,6 @@
 /**
- * The field `runtime` of a configuration: the library or file of the backend that runs the model. Shared libraries are
- * not loaded here: the names of Triton's own stand for the backends of this server.
+ * The field `runtime` of a configuration, for backends of this server: the names of Triton's own libraries stand for them.
+ * A model that runs on a shared library has another backend, which finds that library itself.
  * Source: triton-inference-server/core, backend_model.cc, `GetBackendLibraryProperties`.
  */
 import { existsSync } from "node:fs";

@@ -161,7 +161,7 @@ export async function finishConfig(
   version: number,
 ): Promise<{ source: ModelSource; config: ModelConfig }> {
   const source = sourceOf(context, polled, version);
-  expectRuntime(source);
+  if (backend.findsRuntime !== true) expectRuntime(source);
   const config = finishModelConfig({
     prepared: polled.config,
     description: await backend.describe?.(source),
