@@ -188,12 +188,7 @@ TRITONSERVER_Error* TRITONBACKEND_RequestRelease(TRITONBACKEND_Request* request,
   if (!goes_back && (flags & TRITONSERVER_REQUEST_RELEASE_ALL) == 0) {
     return ErrorOf(TRITONSERVER_ERROR_INVALID_ARG, Prefix(request) + "no release flag was given");
   }
-  if (goes_back) {
-    request->channel->is_rescheduled = true;
-    host::Writer message(host::RESCHEDULE);
-    message.U32(request->channel->key);
-    host::TheHost().connection.Send(message);
-  }
+  if (goes_back) request->channel->is_rescheduled = true;
   if (!request->shared_offsets.empty()) {
     host::Writer message(host::RELEASED);
     message.U32(static_cast<uint32_t>(request->shared_offsets.size()));

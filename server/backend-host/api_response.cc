@@ -112,7 +112,11 @@ namespace host {
 
 ResponseChannel::~ResponseChannel() {
   TheHost().Remove(key);
-  if (!is_final && !is_rescheduled) {
+  if (is_rescheduled && !is_final) {
+    Writer message(RESCHEDULE);
+    message.U32(key);
+    TheHost().connection.Send(message);
+  } else if (!is_final) {
     Writer message(RESPONSE);
     message.U32(key);
     message.U8(1);

@@ -126,7 +126,7 @@ struct ResponseChannel {
   TRITONBACKEND_Model* const model;
   std::atomic<bool> is_cancelled{false};
   std::atomic<bool> is_final{false};
-  /* Given back to the scheduler, which makes a new request of it. */
+  /* Goes back to the scheduler, once the responses that the backend has made before are sent. */
   std::atomic<bool> is_rescheduled{false};
   std::mutex mutex;
   std::condition_variable credited;

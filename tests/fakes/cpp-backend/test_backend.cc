@@ -199,6 +199,23 @@ TRITONSERVER_Error* UseState(TRITONBACKEND_Request* request, const Tensor& x) {
   return TRITONBACKEND_ResponseSend(response, TRITONSERVER_RESPONSE_COMPLETE_FINAL, nullptr);
 }
 
+/* Counts down from X to 0, one response for each execution of the request. As Triton's test backend of this kind, it
+   releases the request before it sends the response. */
+TRITONSERVER_Error* CountDown(TRITONBACKEND_Request* request, const Tensor& x) {
+  uint32_t flags;
+  TRITONBACKEND_RequestFlags(request, &flags);
+  static std::atomic<int32_t> left{0};
+  if ((flags & TRITONSERVER_REQUEST_FLAG_SEQUENCE_START) != 0) left = FirstOf(x);
+  const int32_t value = --left;
+  const bool is_last = value <= 0;
+  TRITONBACKEND_Response* response;
+  RETURN_IF_ERROR(TRITONBACKEND_ResponseNew(&response, request));
+  RETURN_IF_ERROR(AddY(response, x, &value, sizeof value));
+  RETURN_IF_ERROR(TRITONBACKEND_RequestRelease(
+      request, is_last ? TRITONSERVER_REQUEST_RELEASE_ALL : TRITONSERVER_REQUEST_RELEASE_RESCHEDULE));
+  return TRITONBACKEND_ResponseSend(response, is_last ? TRITONSERVER_RESPONSE_COMPLETE_FINAL : 0, nullptr);
+}
+
 /* Works until the client gives up. */
 TRITONSERVER_Error* AwaitCancellation(TRITONBACKEND_Request* request) {
   bool is_cancelled = false;
@@ -227,6 +244,10 @@ TRITONSERVER_Error* Serve(TRITONBACKEND_Request* request, TRITONBACKEND_ModelIns
 void Answer(TRITONBACKEND_Request* request, TRITONBACKEND_ModelInstance* handle, Instance& instance) {
   Tensor x;
   TRITONSERVER_Error* error = ReadX(request, &x);
+  if (error == nullptr && instance.model->mode == "count down") {
+    TRITONSERVER_ErrorDelete(CountDown(request, x));
+    return;
+  }
   if (error == nullptr) error = Serve(request, handle, instance, x);
   if (error != nullptr) {
     TRITONBACKEND_Response* response;

@@ -110,6 +110,13 @@ describe("the host of C++ backends", { skip: NO_COMPILER }, () => {
     assert.deepEqual(await outputs([20], at(false, true)), [[31]]);
   });
 
+  test("a request that the backend gives back runs again, and its earlier responses reach the client", async (t) => {
+    const iterative = "sequence_batching { iterative_sequence: true } model_transaction_policy { decoupled: true }";
+    const { outputs } = await served(t, config("count down", `${TENSORS} ${iterative}`));
+    const sequence = { id: 1n, start: true, end: true };
+    assert.deepEqual(await outputs([4], { sequence }), [[3], [2], [1], [0]]);
+  });
+
   test("a backend completes a configuration without tensors", async (t) => {
     const { outputs, model } = await served(t, config("echo", ""));
     assert.deepEqual(
