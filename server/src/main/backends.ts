@@ -31,8 +31,10 @@ const STAND_INS: ReadonlySet<string> = new Set(testBackends().map(({ name }) => 
 class InstalledBackends extends Map<string, Backend> {
   readonly #directory: string;
   readonly #control: ModelControl;
-  /** Names whose backend was chosen. */
-  readonly #found = new Set<string>();
+  /** Names whose backend stays: libraries and files may come later for the others. */
+  readonly #settled = new Set<string>();
+  /** The backend that runs libraries of a name. */
+  readonly #libraries = new Map<string, Backend>();
 
   constructor(own: readonly Backend[], directory: string, control: ModelControl) {
     super(own.map((backend) => [backend.name, backend]));
@@ -41,19 +43,24 @@ class InstalledBackends extends Map<string, Backend> {
   }
 
   override get(name: string): Backend | undefined {
-    if (this.#found.has(name)) return super.get(name);
-    const found = this.#find(name);
-    this.#found.add(name);
-    this.set(name, found);
-    return found;
+    const known = super.get(name);
+    if (this.#settled.has(name) || !isSafeModelName(name)) return known;
+    const library = this.#libraries.get(name) ?? libraryBackend(name);
+    this.#libraries.set(name, library);
+    if (known !== undefined) {
+      return this.#settle(libraryFirst(known, library, STAND_INS.has(name) ? this.#directory : undefined));
+    }
+    if (isPythonBased(name, this.#directory)) {
+      return this.#settle(libraryFirst(pythonBackend(name, this.#control), library, this.#directory));
+    }
+    const refused = refusedBackend(name);
+    return refused === undefined ? library : libraryFirst(refused, library, this.#directory);
   }
 
-  #find(name: string): Backend {
-    const library = libraryBackend(name);
-    const known = super.get(name);
-    if (known !== undefined) return libraryFirst(known, library, STAND_INS.has(name) ? this.#directory : undefined);
-    const other = isPythonBased(name, this.#directory) ? pythonBackend(name, this.#control) : refusedBackend(name);
-    return other === undefined ? library : libraryFirst(other, library, this.#directory);
+  #settle(backend: Backend): Backend {
+    this.#settled.add(backend.name);
+    this.set(backend.name, backend);
+    return backend;
   }
 }
 

@@ -85,7 +85,12 @@ export class HostModel implements BackendModel, InstanceHost {
     const host = this.#process.current ?? (await this.#process.soon());
     if (host === undefined) throw this.#unhealthy("");
     const keys = batch.requests.map((request) => this.#requests.add(request));
-    host.send(encodeExecute(instance.number, batchId, batch.requests, keys, host.blocks));
+    try {
+      host.send(encodeExecute(instance.number, batchId, batch.requests, keys, host.blocks));
+    } catch (error) {
+      this.#requests.release(keys); // the message would be too large: the host has seen none of them
+      throw error;
+    }
   }
 
   async close(instance?: HostInstance): Promise<void> {

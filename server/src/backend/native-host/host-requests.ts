@@ -18,6 +18,11 @@ export class HostRequests extends RequestsInFlight {
     return key;
   }
 
+  override release(keys: readonly number[]): void {
+    super.release(keys);
+    for (const key of keys) this.#known.delete(key);
+  }
+
   /** A message of kind `RESPONSE`. */
   answered(reader: FrameReader): void {
     const key = reader.u32();
