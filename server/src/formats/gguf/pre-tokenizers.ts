@@ -49,16 +49,30 @@ const TEKKEN = {
 };
 
 /** GPT-4o's: words with their contractions. */
-const GPT4O = split(
-  `${CASED_WORDS.split("|")
-    .map((words) => words + CONTRACTION_SUFFIX)
-    .join("|")}|\\p{N}{1,3}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n/]*|${SPACES}`,
-);
+const GPT4O_WORDS = withContractions(CASED_WORDS);
+const GPT4O_PATTERN = `${GPT4O_WORDS}|\\p{N}{1,3}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n/]*|${SPACES}`;
+const GPT4O = split(GPT4O_PATTERN);
 const DEEPSEEK3 = split("\\p{N}{1,3}", CJK, `${MARKED_WORDS}| ?[\\p{P}\\p{S}]+[\\r\\n]*|${SPACES}`);
 const BAILING = split(
   `'(?:[sSdDmMtT]|[lL][lL]|[vV][eE]|[rR][eE])|${WORDS}|\\p{N}|${MARKS}|\\s*[\\r\\n]|\\s+(?!\\S)|\\s+`,
 );
 const BLOOM = split(SENTENCES);
+/** Digits in threes, counted from their end. */
+const THREES = "\\p{N}{1,3}(?=(?:\\p{N}{3})*(?!\\p{N}))";
+const DEEPSEEK_LETTERS =
+  "A-Za-zµÀ-ÖØ-öø-ƺƼ-ƿǄ-ʓʕ-ʯͰ-ͳͶͷͻ-ͽͿΆΈ-ΊΌΎ-ΡΣ-ϵϷ-ҁҊ-ԯԱ-ՖႠ-ჅᎠ-Ᏽᏸ-ᏽᲐ-ᲺᲽ-Ჿᴀ-ᴫᵫ-ᵷᵹ-ᶚḀ-ἕἘ-Ἕἠ-ὅὈ-Ὅὐ-ὗὙὛὝὟ-ώᾀ" +
+  "-ᾴᾶ-ᾼ\u1fbeῂ-ῄῆ-ῌῐ-ΐῖ-Ίῠ-Ῥῲ-ῴῶ-ῼℂℇℊ-ℓℕℙ-ℝℤ\u2126ℨ\u212a-ℭℯ-ℴℹℼ-ℿⅅ-ⅉⅎↃↄⰀ-ⱻⱾ-ⳤⳫ-ⳮⳲⳳꙀ-ꙭꚀ-ꚛꜢ-ꝯꝱ-ꞇꞋ-ꞎꭰ-ꮿﬀ" +
+  "-ﬆﬓ-ﬗＡ-Ｚａ-ｚ\u{10400}-\u{1044f}\u{104b0}-\u{104d3}\u{104d8}-\u{104fb}\u{10c80}-\u{10cb2}\u{10cc0}-" +
+  "\u{10cf2}\u{118a0}-\u{118df}\u{1e900}-\u{1e943}";
+const AFMOE_SCRIPTS =
+  "[\u4e00-\u9fff\u3400-\u4dbf\u8c48-\ufaff\u3040-\u309f\u30a0-\u30ff\uff65-\uff9f\u2f00-\u2fdf\u0e40-\u0e7f\u0e80-\u0eff\u1780-\u17ff\u1000-\u109f" +
+  "\uaa60-\uaa7f\ua9e0-\ua9ff\uac00-\ud7af\u1100-\u11ff]+";
+const MARKED_SENTENCES = `${MARKED_WORDS}| ?[\\p{P}\\p{S}]+[\\r\\n]*|${SPACES}`;
+const QWEN2_PATTERN = `${CONTRACTIONS}|${WORDS}|\\p{N}|${MARKS}|${SPACES}`;
+/** Tekken's words without Chinese, which stand alone. */
+const KIMI_WORDS = CASED_WORDS.replaceAll(/\[(\\p\{L[ul]\}[^\]]*)\]/g, "(?:(?!\\p{Script=Han})[$1])");
+/** Splits of many blanks at powers of two. */
+const BLANKS = [512, 256, 128, 64, 32, 16, 8, 4].map((count) => `\\s{${count}}(?!\\S)`).join("|");
 
 export const GGUF_PRE_TOKENIZERS: ReadonlyMap<string, GgufPreTokenizer> = new Map([
   ["gpt-2", GPT2],
@@ -70,7 +84,7 @@ export const GGUF_PRE_TOKENIZERS: ReadonlyMap<string, GgufPreTokenizer> = new Ma
   ["llama3", LLAMA3],
   ["dbrx", { ...LLAMA3, ignoresMerges: false, addsBos: false }],
   ["qwen2", QWEN2],
-  ["deepseek-r1-qwen", { ...QWEN2, addsBos: true }],
+  ["deepseek-r1-qwen", QWEN2],
   ["starcoder", DIGITS],
   ["smollm", DIGITS],
   ["refact", DIGITS],
@@ -110,8 +124,88 @@ export const GGUF_PRE_TOKENIZERS: ReadonlyMap<string, GgufPreTokenizer> = new Ma
     split(`${CONTRACTIONS}|${WORDS}|\\p{N}{1}| ?[^\\s\\p{L}\\p{N}\\r\\n]+|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+`),
   ],
   ["minicpm5", { ...split("\\p{N}{1,3}", `${CONTRACTIONS}|${WORDS}|\\p{N}+|${MARKS}|${SPACES}`), ignoresMerges: true }],
+  ...named(GPT2, ["jina-es", "jina-de", "jina-v2-es", "jina-v2-de", "jina-v1-en", "jina-v2-code", "roberta-bpe"]),
+  ["modern-bert", { ...GPT2, normalizer: { type: "NFC" } }],
+  ["granite-embed-multi-97m", { ...GPT4O, ignoresMerges: true }],
+  ["default", split("[\\p{P}\\$\\+<=>\\^~\\|]+", GPT2_PATTERN, "\\p{N}+", "[0-9][0-9][0-9]")],
+  [
+    "deepseek-llm",
+    split(
+      "[\\r\\n]",
+      `\\s?[${DEEPSEEK_LETTERS}]+`,
+      "\\s?[!-/:-~\uff01-\uff0f\uff1a-\uff5e\u2018-\u201f\u3000-\u3002]+",
+      "\\s+$",
+      "[\u4e00-\u9fa5\u0800-\u4e00\uac00-\ud7ff]+",
+      "\\p{N}+",
+    ),
+  ],
+  [
+    "youtu",
+    {
+      ...split(
+        "[\uac00-\ud7a3\u3131-\u318e]+|[\uff01\u2026\u201c\u201d\u2018\u2019\u2014\uff1a\uff1b\uff0c\u3001-\u303f\ufe30-\ufe4f]+|[\u3105-\u312f]+|" +
+          CJK,
+        `${GPT4O_WORDS}|\\p{N}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n/]*|${SPACES}`,
+      ),
+      ignoresMerges: true,
+    },
+  ],
+  ["jais-2", split(`${CONTRACTIONS}|${WORDS}|\\p{N}{1,3}|${MARKS}|\\s*[\\r\\n]+|${BLANKS}|\\s{1,2}(?!\\S)|\\s{1}`)],
+  ["spark2_5", split("\\p{N}{1,3}", CJK, `${MARKED_WORDS}| ?[\\p{P}\\p{S}]+|[\\r\\n]|\\s+(?!\\S)|\\s+`, "\\p{N}")],
+  [
+    "chameleon",
+    {
+      ...split(
+        "<sentinel:[0-9]+>",
+        "(?:IMGIMG)(?:(?:A|B|C|D|E|F|G|H|I){1,4})Z",
+        "(?:[\\t\\n]|    |  )",
+        "\\p{N}",
+        "[\\p{P}!-/:-@\\[-`{-~]",
+        GPT2_PATTERN,
+      ),
+      addsBos: true,
+    },
+  ],
+  ...named(split("\\d{1,3}(?=(?:\\d{3})*\\b)", GPT4O_PATTERN), ["tiny_aya", "cohere2moe"]),
+  ["superbpe", split("\\p{N}+", "[\\s\\S]+?(?=(?:[0-9]{3})+(?![0-9])|(?![\\s\\S]))")],
+  ["kimi-k2", split(`\\p{Script=Han}+|${withContractions(KIMI_WORDS)}|\\p{N}{1,3}|${MARKS}|${SPACES}`)],
+  ["laguna", split("[^\\n]+|[\\n]+", QWEN2_PATTERN)],
+  ["afmoe", split(THREES, AFMOE_SCRIPTS, MARKED_SENTENCES)],
+  [
+    "exaone-moe",
+    split(
+      `${CONTRACTIONS}|[^\\r\\n\\p{L}\\p{N}]?(?:\\p{L}\\p{M}*(?: \\p{L}\\p{M}*)*)+|\\p{N}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n/]?|\\s*[\\r\\n]|\\s+(?!\\S)|\\s+`,
+    ),
+  ],
   ["ufakzeka", split(`${WORDS}|\\p{N}|${MARKS}|${SPACES}`)],
 ]);
+
+/** Names whose merges join characters instead of bytes. */
+export interface CharacterPreTokenizer {
+  /** Spaces become U+2581. */
+  readonly marksSpaces: boolean;
+  readonly addsBos: boolean;
+  readonly words: RegExp;
+  readonly wholeWords?: RegExp;
+}
+
+const LINES = /[^\n]+|\n+/g;
+const GEMMA4 = { marksSpaces: true, addsBos: true, words: LINES, wholeWords: /^\n+$/ } as const;
+
+export const CHARACTER_RULES: ReadonlyMap<string, CharacterPreTokenizer> = new Map<string, CharacterPreTokenizer>([
+  ["gemma4", GEMMA4],
+  ["granite-embed-multi-311m", GEMMA4],
+  ["sarvam-moe", { marksSpaces: true, addsBos: false, words: LINES }],
+  ["whitespace", { marksSpaces: false, addsBos: false, words: /\P{White_Space}+/gu }],
+]);
+
+/** Each alternative with a contraction behind it. */
+function withContractions(words: string): string {
+  return words
+    .split("|")
+    .map((each) => each + CONTRACTION_SUFFIX)
+    .join("|");
+}
 
 function named(rules: GgufPreTokenizer, names: readonly string[]): (readonly [string, GgufPreTokenizer])[] {
   return names.map((name) => [name, rules] as const);

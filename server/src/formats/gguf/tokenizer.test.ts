@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
 import { fileURLToPath } from "node:url";
-import { mergesOfScores } from "../tokenizer/score-merges.ts";
+import { pairTableOfScores } from "../tokenizer/score-merges.ts";
 import { createTokenizer, type Tokenizer } from "../tokenizer/tokenizer.ts";
 import { hasTokenizerFiles, loadTokenizer } from "../tokenizer/tokenizer-files.ts";
 import type { GgufValue } from "./header.ts";
@@ -85,15 +85,17 @@ for (const [changes, ids] of FRAMES) {
 }
 
 const REFUSED: readonly (readonly [changes: Readonly<Record<string, GgufValue | undefined>>, expected: RegExp])[] = [
-  [{ "tokenizer.ggml.model": "bert" }, /^model\.gguf: tokenizer\.ggml\.model: expected "gpt2" or "llama", got "bert"$/],
-  [{ "tokenizer.ggml.model": undefined }, /tokenizer\.ggml\.model: expected "gpt2" or "llama", got nothing/],
+  [{ "tokenizer.ggml.model": "cuneiform" }, /^model\.gguf: tokenizer\.ggml\.model: expected .*, got "cuneiform"$/],
+  [{ "tokenizer.ggml.model": undefined }, /tokenizer\.ggml\.model: expected one of gpt2, .*, got nothing/],
   [{ "tokenizer.ggml.pre": "klingon" }, /tokenizer\.ggml\.pre: expected one of gpt-2, .*, got "klingon"$/],
   [{ "tokenizer.ggml.pre": undefined }, /tokenizer\.ggml\.pre: expected one of .*, got nothing/],
   [{ "tokenizer.ggml.tokens": [1, 2] }, /tokenizer\.ggml\.tokens: expected a list of texts/],
   [{ "tokenizer.ggml.token_type": [1] }, /tokenizer\.ggml\.token_type: expected 260 numbers/],
   [{ "tokenizer.ggml.merges": "a b" }, /tokenizer\.ggml\.merges: expected a list of texts/],
   [{ "tokenizer.ggml.bos_token_id": 260 }, /tokenizer\.ggml\.bos_token_id: expected an id from 0 to 259, got "260"/],
-  [{ "tokenizer.ggml.model": "llama" }, /tokenizer\.ggml\.scores: expected 260 numbers, got nothing/],
+  [{ "tokenizer.ggml.model": "llama" }, /tokens: expected a token of each byte/],
+  [{ "tokenizer.ggml.model": "plamo2" }, /tokens: expected a token of each byte/],
+  [{ "tokenizer.ggml.model": "t5" }, /tokenizer\.ggml\.scores: expected 260 numbers, got nothing/],
 ];
 for (const [changes, expected] of REFUSED) {
   test(`ggufTokenizerFiles() refuses ${JSON.stringify(changes)}`, () => {
@@ -101,18 +103,26 @@ for (const [changes, expected] of REFUSED) {
   });
 }
 
-test("mergesOfScores() gives all ways to make a token, those of the best token first, and passes over endless ones", () => {
-  const ids = new Map(
-    ["a", "b", "ab", "aba", "ba", "\u{1F642}a", "\u{1F642}", "a".repeat(300)].map((token, id) => [token, id]),
+test("pairTableOfScores() ranks merges by the token that they make, and passes over endless tokens", () => {
+  const tokens = ["a", "b", "ab", "aba", "ba", "\u{1F642}a", "\u{1F642}", "a".repeat(300)];
+  const ids = new Map(tokens.map((token, id) => [token, id]));
+  const pairs = pairTableOfScores(ids, [0, 0, -1, -3, -2, -4, 0, 0]);
+  const ranked = tokens.flatMap((left, i) =>
+    tokens.flatMap((right, j) => {
+      const slot = pairs.find(i, j);
+      return slot < 0 ? [] : [[pairs.rankAt(slot), left, right, tokens[pairs.mergedAt(slot)]]];
+    }),
   );
-  const scores = [0, 0, -1, -3, -2, -4, 0, 0];
-  assert.deepEqual(mergesOfScores(ids, scores), [
-    ["a", "b"],
-    ["b", "a"],
-    ["ab", "a"],
-    ["a", "ba"],
-    ["\u{1F642}", "a"],
-  ]);
+  assert.deepEqual(
+    ranked.sort((a, b) => Number(a[0]) - Number(b[0])),
+    [
+      [0, "a", "b", "ab"],
+      [1, "b", "a", "ba"],
+      [2, "a", "ba", "aba"],
+      [2, "ab", "a", "aba"],
+      [3, "\u{1F642}", "a", "\u{1F642}a"],
+    ],
+  );
 });
 
 test("hasTokenizerFiles() and loadTokenizer() take a folder with a GGUF file, and prefer tokenizer.json", async () => {

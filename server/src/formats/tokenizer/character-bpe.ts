@@ -25,10 +25,10 @@ export function tryCreateCharacterEncoder(
 ): EncodeSteps | undefined {
   const { model } = json;
   if (!isObject(model) || !isByteFallbackBpe(model)) return undefined;
-  const byteIds = tryByteIds(vocabulary);
+  const byteIds = byteTokens(vocabulary);
   const normalize = tryParseNormalizer(json.normalizer ?? undefined);
   const prefix = tryParsePrefix(json.pre_tokenizer ?? undefined);
-  if (byteIds === undefined || normalize === undefined || prefix === undefined) return undefined;
+  if (byteIds.includes(undefined) || normalize === undefined || prefix === undefined) return undefined;
   // Tokens matched after normalisation would need normalising as well: rare enough for the library.
   const isRenamed = ({ isNormalized, content }: AddedToken): boolean => isNormalized && normalize(content) !== content;
   if (addedTokens.some(isRenamed)) return undefined;
@@ -36,19 +36,24 @@ export function tryCreateCharacterEncoder(
   return new SectionEncoder(new CharacterCodec({ vocabulary, byteIds, pairs, normalize, prefix }), addedTokens);
 }
 
-interface CodecParts {
+export interface CharacterRules {
   readonly vocabulary: ReadonlyMap<string, number>;
-  readonly byteIds: readonly number[];
+  /** Tokens of the bytes of an unknown character; bytes without one are left out. */
+  readonly byteIds: readonly (number | undefined)[];
   readonly pairs: PairTable;
   readonly normalize: TextRule;
   readonly prefix: PrefixRule;
+  /** Words that are merged alone; undefined: the text is one. */
+  readonly words?: RegExp;
+  /** Words of this form are taken whole if they are tokens. */
+  readonly wholeWords?: RegExp;
 }
 
-class CharacterCodec implements SectionCodec {
-  readonly #parts: CodecParts;
+export class CharacterCodec implements SectionCodec {
+  readonly #parts: CharacterRules;
   readonly #encoder = new TextEncoder();
 
-  constructor(parts: CodecParts) {
+  constructor(parts: CharacterRules) {
     this.#parts = parts;
   }
 
@@ -57,7 +62,20 @@ class CharacterCodec implements SectionCodec {
   }
 
   *encodeSection(section: string, isFirst: boolean, out: IdList): Pauses {
-    const text = this.#parts.prefix(section, isFirst);
+    const { prefix, words } = this.#parts;
+    const text = prefix(section, isFirst);
+    if (words === undefined) {
+      yield* this.#encodeWord(text, out);
+      return;
+    }
+    for (const [word] of text.matchAll(words)) {
+      const whole = this.#parts.wholeWords?.test(word) ? this.#parts.vocabulary.get(word) : undefined;
+      if (whole === undefined) yield* this.#encodeWord(word, out);
+      else out.push(whole);
+    }
+  }
+
+  *#encodeWord(text: string, out: IdList): Pauses {
     const merge = new WordMerge(this.#parts.pairs);
     const symbols = this.#symbols(text);
     const ids = merge.reserve(symbols.length);
@@ -68,15 +86,24 @@ class CharacterCodec implements SectionCodec {
   }
 
   #symbols(text: string): Int32Array {
-    const { vocabulary, byteIds } = this.#parts;
+    const { vocabulary } = this.#parts;
     const symbols = new Int32Array(text.length * 3); // a UTF-16 unit is at most three bytes
     let count = 0;
     for (const char of text) {
       const id = vocabulary.get(char);
       if (id !== undefined) symbols[count++] = id;
-      else for (const byte of this.#encoder.encode(char)) symbols[count++] = byteIds[byte] ?? 0;
+      else count = this.#putBytes(char, symbols, count);
     }
     return symbols.subarray(0, count);
+  }
+
+  #putBytes(char: string, symbols: Int32Array, from: number): number {
+    let count = from;
+    for (const byte of this.#encoder.encode(char)) {
+      const id = this.#parts.byteIds[byte];
+      if (id !== undefined) symbols[count++] = id;
+    }
+    return count;
   }
 }
 
@@ -92,14 +119,11 @@ function isByteFallbackBpe(model: Json): boolean {
   );
 }
 
-function tryByteIds(vocabulary: ReadonlyMap<string, number>): readonly number[] | undefined {
-  const ids: number[] = [];
-  for (let byte = 0; byte < 256; byte++) {
-    const id = vocabulary.get(`<0x${byte.toString(16).toUpperCase().padStart(2, "0")}>`);
-    if (id === undefined) return undefined;
-    ids.push(id);
-  }
-  return ids;
+/** The token of each byte, as SentencePiece names them. */
+export function byteTokens(vocabulary: ReadonlyMap<string, number>): readonly (number | undefined)[] {
+  return Array.from({ length: 256 }, (_, byte) =>
+    vocabulary.get(`<0x${byte.toString(16).toUpperCase().padStart(2, "0")}>`),
+  );
 }
 
 function tryParseNormalizer(section: unknown): TextRule | undefined {

@@ -11,7 +11,7 @@ import { type Detokenizer, IncrementalDetokenizer, WholeDetokenizer } from "./de
 import { type Pieces, tryParsePieces } from "./detokenizer-pieces.ts";
 import { type PairItem, parsePairTemplate } from "./pair-template.ts";
 import { type PostProcessor, parsePostProcessor } from "./post-processor.ts";
-import type { EncodeSteps } from "./section-encoder.ts";
+import { type EncodeSteps, type SectionCodec, SectionEncoder } from "./section-encoder.ts";
 import { chatTemplateOf, expectRecord, parseAddedTokens, parseVocabulary, tokenText } from "./tokenizer-json.ts";
 import { LibraryTokenizer } from "./tokenizer-library.ts";
 
@@ -21,6 +21,8 @@ export interface TokenizerFiles {
   readonly config: unknown;
   /** Text of chat_template.jinja, which overrides the one in the configuration. */
   readonly chatTemplate?: string | undefined;
+  /** Encodes what is between added tokens, for kinds that tokenizer.json does not describe. */
+  readonly codec?: SectionCodec | undefined;
 }
 
 export interface EncodeOptions {
@@ -69,6 +71,7 @@ export function createTokenizer(files: TokenizerFiles): Tokenizer {
     frame: parsePostProcessor(json.post_processor),
     pairTemplate: parsePairTemplate(json.post_processor),
     encoder:
+      (files.codec === undefined ? undefined : new SectionEncoder(files.codec, addedTokens)) ??
       tryCreateByteLevelEncoder(json, vocabulary, addedTokens) ??
       tryCreateCharacterEncoder(json, vocabulary, addedTokens) ??
       library,
