@@ -34,7 +34,8 @@ function randomFiles(): TensorSource {
   };
   const bytesOf = (count: number, first: number, end: number): Uint8Array =>
     Uint8Array.from({ length: count }, () => first + Math.floor(random.next() * (end - first)));
-  describeWeights(parsed.config, parsed.weights, "model.", (plan) => {
+  const { stackedExperts: experts } = parsed.weights;
+  describeWeights(parsed.config, { ...parsed.weights, ...(experts && { experts }) }, "model.", (plan) => {
     for (const { name, shape } of plan.sources) {
       const count = shape.reduce((product, size) => product * size, 1);
       const [experts = 0, rows = 0, inputs = 0] = shape;

@@ -14,8 +14,8 @@ import { DEFAULT_ENGINE_CONFIG } from "../../server/src/engine/engine-config.ts"
 import { createLlamaRunner } from "../../server/src/engine/llama/create-runner.ts";
 import type { StepRunner } from "../../server/src/engine/step-runner.ts";
 import { append, contiguousBlocks, TestSequence } from "../../server/src/engine/testing/sequences.ts";
-import { F32, type GgufField, STRING, U32 } from "../../server/src/formats/gguf/gguf-writer.test-support.ts";
-import { recordedAsGguf } from "./to-gguf.ts";
+import { ARRAY, F32, type GgufField, STRING, U32 } from "../../server/src/formats/gguf/gguf-writer.test-support.ts";
+import { type GgufOptions, recordedAsGguf } from "./to-gguf.ts";
 
 const PARITY = fileURLToPath(new URL("./", import.meta.url));
 const directory = await mkdtemp(join(tmpdir(), "parity-gguf-"));
@@ -25,10 +25,15 @@ const OUR_BOUND = 1e-4;
 /** libllama rounds more: tables of activations, keys in half precision. */
 const LLAMA_BOUND = 5e-3;
 
+const BOOL = 7;
+/** A value of `expert_gating_func`. */
+const SIGMOID = 2;
+
 interface Case {
   readonly model: string;
   readonly architecture: string;
   readonly keys?: readonly GgufField[];
+  readonly options?: GgufOptions;
   /** GGUF cannot say all of the recorded configuration: the engines are compared with each other. */
   readonly isOther?: boolean;
 }
@@ -40,7 +45,7 @@ const GRANITE_KEYS: readonly GgufField[] = [
   ["logit_scale", F32, 3],
 ];
 
-const CASES: readonly Case[] = [
+const CASES: Case[] = [
   { model: "models/llama-2", architecture: "llama" },
   {
     model: "models/mixtral",
@@ -110,6 +115,81 @@ const CASES: readonly Case[] = [
   { model: "architectures/ernie-4.5", architecture: "ernie4_5" },
 ];
 
+/** Routing as DeepSeek-V3 has it. */
+const routing = (numDense: number, isNormed: boolean, groups: readonly number[] = []): readonly GgufField[] => [
+  ["expert_count", U32, 8],
+  ["expert_used_count", U32, 3],
+  ["expert_shared_count", U32, 1],
+  ["expert_feed_forward_length", U32, 16],
+  ["leading_dense_block_count", U32, numDense],
+  ["expert_weights_scale", F32, 1.5],
+  ["expert_weights_norm", BOOL, Uint8Array.of(isNormed ? 1 : 0)],
+  ["expert_gating_func", U32, SIGMOID],
+  ...groups.map((count, i): GgufField => [["expert_group_count", "expert_group_used_count"][i] ?? "", U32, count]),
+];
+
+const GPT_OSS_KEYS: readonly GgufField[] = [
+  ["expert_count", U32, 4],
+  ["expert_used_count", U32, 2],
+  ["expert_feed_forward_length", U32, 40],
+  ["attention.sliding_window", U32, 8],
+];
+
+CASES.push(
+  { model: "architectures/glm-4-moe", architecture: "glm4moe", keys: routing(1, true) },
+  {
+    model: "architectures/glm-4-moe-2",
+    architecture: "glm4moe",
+    keys: [...routing(0, false, [4, 2]), ["expert_shared_count", U32, 2]],
+  },
+  {
+    model: "architectures/dots1",
+    architecture: "dots1",
+    keys: routing(1, false, [2, 1]),
+    options: { hasEqualHeads: true },
+    isOther: true,
+  },
+  {
+    model: "architectures/minimax-m2",
+    architecture: "minimax-m2",
+    keys: [
+      ["expert_count", U32, 6],
+      ["expert_used_count", U32, 3],
+      ["expert_feed_forward_length", U32, 40],
+      ["expert_gating_func", U32, SIGMOID],
+    ],
+  },
+  { model: "architectures/gpt-oss", architecture: "gpt-oss", keys: GPT_OSS_KEYS, isOther: true },
+  {
+    model: "architectures/gpt-oss",
+    architecture: "gpt-oss",
+    keys: GPT_OSS_KEYS,
+    options: { mxfp4: /ffn_(gate|up)_exps\.weight/ },
+    isOther: true,
+  },
+  { model: "architectures/hunyuan", architecture: "hunyuan-dense" },
+  {
+    model: "architectures/olmoe-2",
+    architecture: "olmoe",
+    keys: [
+      ["expert_count", U32, 4],
+      ["expert_used_count", U32, 2],
+    ],
+    options: { without: /bias$/ },
+    isOther: true,
+  },
+  {
+    model: "architectures/stablelm",
+    architecture: "stablelm",
+    keys: [["use_parallel_residual", BOOL, Uint8Array.of(0)]],
+  },
+  { model: "models/starcoder2", architecture: "starcoder2", isOther: true },
+  // libllama takes no window for these.
+  { model: "models/phi-3", architecture: "phi3", isOther: true },
+  { model: "architectures/exaone-3-2", architecture: "exaone" },
+  { model: "models/qwen3", architecture: "qwen3vl", keys: [["rope.dimension_sections", ARRAY, [U32, [6, 5, 5, 0]]]] },
+);
+
 interface Expected {
   readonly prompt: readonly number[];
   readonly logits: readonly (readonly number[])[];
@@ -121,11 +201,11 @@ async function logitsOf(runner: StepRunner, tokens: readonly number[]): Promise<
   return Float32Array.from(actual);
 }
 
-for (const { model, architecture, keys, isOther = false } of CASES) {
+for (const { model, architecture, keys, options, isOther = false } of CASES) {
   test(`${model} as GGUF of ${architecture} gives the recorded logits with both engines`, async (t) => {
     const modelDir = join(PARITY, model);
     const path = join(directory, `${architecture}-${model.replace("/", "-")}.gguf`);
-    await writeFile(path, await recordedAsGguf(modelDir, architecture, keys));
+    await writeFile(path, await recordedAsGguf(modelDir, architecture, keys, options));
     const ours = await createDecoderRunner({ modelDir: path, numBlocks: 16, blockSize: 16, numThreads: 1 });
     t.after(() => ours.close());
     const { prompt, logits } = JSON.parse(await readFile(join(modelDir, "expected.json"), "utf8")) as Expected;

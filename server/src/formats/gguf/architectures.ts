@@ -6,6 +6,8 @@ import type { GgufScalar } from "./header.ts";
 
 /** A metadata key with the prefix of the architecture. */
 export type OwnKey = (key: string) => GgufScalar | undefined;
+/** Whether the file has a tensor of this name in its first layer. */
+export type HasTensor = (name: string) => boolean;
 
 export interface GgufArchitecture {
   readonly dense: string;
@@ -19,10 +21,20 @@ export interface GgufArchitecture {
   readonly hasPartialRotary?: boolean;
   /** Modules of a layer, where they are not Llama's. */
   readonly modules?: Readonly<Record<string, string>>;
+  /** Tensors of a layer whose names do not end alike. */
+  readonly layerTensors?: Readonly<Record<string, string>>;
+  /** Start of the names of a layer, "#" standing for its number; absent: Llama's. */
+  readonly layer?: string;
+  /** Tensors outside of layers, where they are not Llama's. */
+  readonly whole?: Readonly<Record<string, string>>;
+  /** Fields of the scaling of rotary positions, if there is one, that files leave out. */
+  readonly scaling?: Readonly<Record<string, unknown>>;
+  /** Keys whose other values mean another model. */
+  readonly requires?: Readonly<Record<string, GgufScalar>>;
   /** Matrices of experts, "#" standing for the expert; absent: Mixtral's. */
   readonly expertModules?: Readonly<Record<string, string>>;
   /** Fields of config.json. */
-  readonly fields?: (own: OwnKey) => Readonly<Record<string, unknown>>;
+  readonly fields?: (own: OwnKey, has: HasTensor) => Readonly<Record<string, unknown>>;
 }
 
 const QWEN_EXPERTS = {
@@ -47,6 +59,34 @@ const MIXTRAL_EXPERTS = {
   ffn_down_exps: "block_sparse_moe.experts.#.w2",
   ffn_up_exps: "block_sparse_moe.experts.#.w3",
 } as const;
+
+/** Experts as DeepSeek-V3 has them: the first layers dense, shared experts, a correction of the choice. */
+const DEEPSEEK_MOE = {
+  expertModules: QWEN_EXPERTS,
+  layerTensors: { "exp_probs_b.bias": "mlp.gate.e_score_correction_bias" },
+  modules: {
+    ffn_gate_inp: "mlp.gate",
+    ffn_gate_shexp: "mlp.shared_experts.gate_proj",
+    ffn_up_shexp: "mlp.shared_experts.up_proj",
+    ffn_down_shexp: "mlp.shared_experts.down_proj",
+  },
+  requires: { expert_gating_func: 2 },
+} as const;
+
+function deepseekFields(own: OwnKey): Readonly<Record<string, unknown>> {
+  return {
+    num_hidden_layers: Number(own("block_count")) - Number(own("nextn_predict_layers") ?? 0),
+    moe_intermediate_size: own("expert_feed_forward_length"),
+    num_local_experts: undefined,
+    n_routed_experts: own("expert_count"),
+    n_shared_experts: own("expert_shared_count"),
+    first_k_dense_replace: own("leading_dense_block_count") ?? 0,
+    routed_scaling_factor: own("expert_weights_scale") || undefined, // 0: none
+    norm_topk_prob: own("expert_weights_norm") ?? false,
+    n_group: own("expert_group_count") || undefined,
+    topk_group: own("expert_group_used_count") || undefined,
+  };
+}
 
 /** A share of each head rotates. */
 function partialRotary(own: OwnKey): Readonly<Record<string, unknown>> {
@@ -115,6 +155,16 @@ export const GGUF_ARCHITECTURES: ReadonlyMap<string, GgufArchitecture> = new Map
       fields: (own) => ({ moe_intermediate_size: own("expert_feed_forward_length"), norm_topk_prob: true }),
     },
   ],
+  [
+    "qwen3vlmoe",
+    {
+      dense: "Qwen3MoeForCausalLM",
+      experts: "Qwen3MoeForCausalLM",
+      expertModules: QWEN_EXPERTS,
+      modules: { ffn_gate_inp: "mlp.gate" },
+      fields: (own) => ({ moe_intermediate_size: own("expert_feed_forward_length"), norm_topk_prob: true }),
+    },
+  ],
   ["gemma", { dense: "GemmaForCausalLM", hasWholeNorms: true, modules: { ffn_norm: "post_attention_layernorm" } }],
   [
     "gemma2",
@@ -173,4 +223,124 @@ export const GGUF_ARCHITECTURES: ReadonlyMap<string, GgufArchitecture> = new Map
   ["arcee", { dense: "ArceeForCausalLM", hasInterleavedRows: true }],
   ["seed_oss", { dense: "SeedOssForCausalLM", modules: { post_attention_norm: "post_attention_layernorm" } }],
   ["ernie4_5", { dense: "Ernie4_5ForCausalLM" }],
+  [
+    "glm4moe",
+    {
+      ...DEEPSEEK_MOE,
+      dense: "Glm4MoeForCausalLM",
+      experts: "Glm4MoeForCausalLM",
+      modules: { ...DEEPSEEK_MOE.modules, post_attention_norm: "post_attention_layernorm" },
+      hasPartialRotary: true,
+      fields: (own, has) => ({
+        ...deepseekFields(own),
+        ...partialRotary(own),
+        use_qk_norm: has("attn_q_norm.weight"),
+      }),
+    },
+  ],
+  ["dots1", { ...DEEPSEEK_MOE, dense: "Dots1ForCausalLM", experts: "Dots1ForCausalLM", fields: deepseekFields }],
+  [
+    "minimax-m2",
+    {
+      dense: "MiniMaxM2ForCausalLM",
+      experts: "MiniMaxM2ForCausalLM",
+      expertModules: MIXTRAL_EXPERTS,
+      layerTensors: { "exp_probs_b.bias": "block_sparse_moe.e_score_correction_bias" },
+      modules: { ffn_gate_inp: "block_sparse_moe.gate" },
+      requires: { expert_gating_func: 2 },
+      hasPartialRotary: true,
+      fields: (own) => ({
+        intermediate_size: own("expert_feed_forward_length") ?? own("feed_forward_length"),
+        rotary_dim: own("rope.dimension_count"),
+      }),
+    },
+  ],
+  [
+    "hunyuan-dense",
+    {
+      dense: "HunYuanDenseV1ForCausalLM",
+      modules: { attn_q_norm: "self_attn.query_layernorm", attn_k_norm: "self_attn.key_layernorm" },
+    },
+  ],
+  [
+    "olmoe",
+    {
+      dense: "OlmoeForCausalLM",
+      experts: "OlmoeForCausalLM",
+      expertModules: QWEN_EXPERTS,
+      modules: { ffn_gate_inp: "mlp.gate" },
+      fields: (own) => ({ clip_qkv: own("attention.clamp_kqv") || undefined, norm_topk_prob: false }),
+    },
+  ],
+  [
+    "stablelm",
+    {
+      dense: "StableLmForCausalLM",
+      hasPartialRotary: true,
+      fields: (own, has) => ({
+        ...partialRotary(own),
+        use_qkv_bias: has("attn_q.bias"),
+        qk_layernorm: has("attn_q_norm.weight"),
+        use_parallel_residual: !has("ffn_norm.weight"),
+      }),
+    },
+  ],
+  [
+    "starcoder2",
+    {
+      dense: "Starcoder2ForCausalLM",
+      modules: { ffn_up: "mlp.c_fc", ffn_down: "mlp.c_proj" },
+      fields: (_own, has) => ({ use_bias: has("attn_q.bias") }),
+    },
+  ],
+  [
+    "phi3",
+    {
+      dense: "Phi3ForCausalLM",
+      hasPartialRotary: true,
+      modules: { attn_qkv: "self_attn.qkv_proj", ffn_up: "mlp.gate_up_proj" },
+      fields: partialRotary,
+    },
+  ],
+  [
+    "exaone",
+    {
+      dense: "ExaoneForCausalLM",
+      layer: "transformer.h.#.",
+      whole: {
+        "token_embd.weight": "transformer.wte.weight",
+        "output_norm.weight": "transformer.ln_f.weight",
+      },
+      modules: {
+        attn_norm: "ln_1",
+        attn_q: "attn.attention.q_proj",
+        attn_k: "attn.attention.k_proj",
+        attn_v: "attn.attention.v_proj",
+        attn_output: "attn.attention.out_proj",
+        ffn_norm: "ln_2",
+        ffn_gate: "mlp.c_fc_0",
+        ffn_up: "mlp.c_fc_1",
+        ffn_down: "mlp.c_proj",
+      },
+      fields: (own) => ({
+        num_layers: own("block_count"),
+        activation_function: "silu",
+        layer_norm_epsilon: own("attention.layer_norm_rms_epsilon"),
+      }),
+    },
+  ],
+  [
+    "gpt-oss",
+    {
+      dense: "GptOssForCausalLM",
+      experts: "GptOssForCausalLM",
+      expertModules: QWEN_EXPERTS,
+      layerTensors: { "attn_sinks.weight": "self_attn.sinks" },
+      modules: { ffn_gate_inp: "mlp.router", post_attention_norm: "post_attention_layernorm" },
+      // The scaling was trained so; files do not say it.
+      scaling: { truncate: false },
+      fields: (own) => ({ intermediate_size: own("expert_feed_forward_length") }),
+    },
+  ],
+  ["qwen3vl", { dense: "Qwen3ForCausalLM" }],
 ]);

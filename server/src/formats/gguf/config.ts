@@ -29,6 +29,10 @@ export function ggufToHfConfig(header: Header, rope: GgufRope, file: string): Re
   const numExperts = keys.own("expert_count") ?? 0;
   const name = numExperts === 0 ? names.dense : names.experts;
   if (name === undefined) throw keys.refusal(`${architecture}.expert_count`, "0", numExperts);
+  for (const [key, expected] of Object.entries(names.requires ?? {})) {
+    const value = keys.own(key) ?? expected;
+    if (value !== expected) throw keys.refusal(`${architecture}.${key}`, String(expected), value);
+  }
   return withoutUndefined({
     architectures: [name],
     ...sizesOf(header, keys),
@@ -43,7 +47,10 @@ export function ggufToHfConfig(header: Header, rope: GgufRope, file: string): Re
     bos_token_id: keys.get("tokenizer.ggml.bos_token_id"),
     eos_token_id: eosIds(keys),
     pad_token_id: keys.get("tokenizer.ggml.padding_token_id"),
-    ...names.fields?.((key) => keys.own(key)),
+    ...names.fields?.(
+      (key) => keys.own(key),
+      (tensor) => header.tensors.has(`blk.0.${tensor}`),
+    ),
     norm_weights_are_whole: names.hasWholeNorms,
   });
 }
@@ -58,6 +65,8 @@ const LAYER_NORM_EPSILON: ReadonlyMap<string, string> = new Map([
   ["CohereForCausalLM", "layer_norm_eps"],
   ["Cohere2ForCausalLM", "layer_norm_eps"],
   ["NemotronForCausalLM", "norm_eps"],
+  ["StableLmForCausalLM", "layer_norm_eps"],
+  ["Starcoder2ForCausalLM", "norm_epsilon"],
 ]);
 
 function epsilonOf(keys: GgufKeys, className: string): Record<string, unknown> {
@@ -147,6 +156,7 @@ function scalingOf(keys: GgufKeys): Record<string, unknown> | undefined {
     rope_type: type,
     factor: keys.own("rope.scaling.factor"),
     original_max_position_embeddings: keys.own("rope.scaling.original_context_length"),
+    ...GGUF_ARCHITECTURES.get(keys.architecture())?.scaling,
   });
 }
 

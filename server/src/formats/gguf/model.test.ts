@@ -255,6 +255,15 @@ const REFUSED: readonly (readonly [what: string, fields: readonly GgufField[], e
     /general\.architecture: expected llama, qwen2, .*, got mamba/,
   ],
   [
+    "experts that are chosen another way",
+    [
+      ["general.architecture", STRING, "glm4moe"],
+      ["glm4moe.expert_count", U32, 8],
+      ["glm4moe.expert_gating_func", U32, 1],
+    ],
+    /glm4moe\.expert_gating_func: expected 2, got 1/,
+  ],
+  [
     "layers of several widths",
     [...without("llama.feed_forward_length"), ["llama.feed_forward_length", ARRAY, [U32, [8, 9]]]],
     /same value for all layers, got 8, 9/,

@@ -38,6 +38,12 @@ export const IN_LAYER: ReadonlyMap<string, string> = new Map([
   ["ffn_down", "mlp.down_proj"],
 ]);
 
+/** Start of the names of a layer. */
+export const LAYER = "model.layers.#.";
+
+/** The parts of an architecture that name tensors. */
+export type GgufTensorNames = Pick<GgufArchitecture, "modules" | "expertModules" | "layerTensors" | "layer" | "whole">;
+
 /** Published models have at most some 500 experts. */
 const MAX_EXPERTS = 4096;
 
@@ -48,19 +54,22 @@ const MAX_EXPERTS = 4096;
 export function ggufParts(
   source: GgufTensor,
   headRows: number | undefined,
-  { modules = {}, expertModules = {} }: Pick<GgufArchitecture, "modules" | "expertModules"> = {},
+  { modules = {}, expertModules = {}, ...names }: GgufTensorNames = {},
 ): readonly GgufPart[] {
-  const whole = WHOLE.get(source.name);
+  const whole = names.whole?.[source.name] ?? WHOLE.get(source.name);
   if (whole !== undefined) return [partOf(source, whole, undefined)];
   const match = /^blk\.(\d{1,4})\.([a-z_]+)\.(weight|bias)$/.exec(source.name);
   if (match === null) return [];
   const [, layer = "", module = "", kind = ""] = match;
+  const start = (names.layer ?? LAYER).replace("#", layer);
+  const tensor = names.layerTensors?.[`${module}.${kind}`];
+  if (tensor !== undefined) return [partOf(source, start + tensor, undefined)];
   const expert = expertModules[module];
-  if (expert !== undefined) return expertParts(source, `model.layers.${layer}.${expert}.${kind}`);
+  if (expert !== undefined) return expertParts(source, `${start}${expert}.${kind}`);
   const name = modules[module] ?? IN_LAYER.get(module);
   if (name === undefined) return [];
   const isPaired = module === "attn_q" || module === "attn_k";
-  return [partOf(source, `model.layers.${layer}.${name}.${kind}`, isPaired ? headRows : undefined)];
+  return [partOf(source, `${start}${name}.${kind}`, isPaired ? headRows : undefined)];
 }
 
 function partOf(source: GgufTensor, name: string, pairedRows: number | undefined): GgufPart {
@@ -68,17 +77,20 @@ function partOf(source: GgufTensor, name: string, pairedRows: number | undefined
   return { tensor: { name, dtype, shape, byteLength }, sourceName: source.name, sourceOffset: 0, pairedRows };
 }
 
-/** `name`: "#" stands for the expert. */
+/** `name`: "#" stands for the expert. A stack of matrices, or of biases. */
 function expertParts(source: GgufTensor, name: string): GgufPart[] {
   const [numExperts = 0, rows = 0, columns = 0] = source.shape;
-  if (source.shape.length !== 3 || numExperts > MAX_EXPERTS) {
+  const isBias = name.endsWith(".bias");
+  if (source.shape.length !== (isBias ? 2 : 3) || numExperts > MAX_EXPERTS) {
     throw new Error(
-      `tensor "${source.name}": expected at most ${MAX_EXPERTS} matrices, got [${source.shape.join(", ")}]`,
+      `tensor "${source.name}": expected at most ${MAX_EXPERTS} ${isBias ? "biases" : "matrices"}, got ` +
+        `[${source.shape.join(", ")}]`,
     );
   }
-  const byteLength = rows * rowBytes(source.dtype, columns);
+  const shape = isBias ? [rows] : [rows, columns];
+  const byteLength = isBias ? rowBytes(source.dtype, rows) : rows * rowBytes(source.dtype, columns);
   return Array.from({ length: numExperts }, (_, i) => ({
-    tensor: { name: name.replace("#", String(i)), dtype: source.dtype, shape: [rows, columns], byteLength },
+    tensor: { name: name.replace("#", String(i)), dtype: source.dtype, shape, byteLength },
     sourceName: source.name,
     sourceOffset: i * byteLength,
     pairedRows: undefined,

@@ -68,10 +68,17 @@ export class ModulePlans<T> {
     return this.#make({ kind: "matrix", isGemmOperand: true, shape, sources: sources.flat() });
   }
 
-  /** A vector for each expert. */
-  expertBiases(name: string, columns: number): T {
-    const shape = [this.config.experts?.numExperts ?? 0, columns] as const;
-    return this.#make({ kind: "exact", isGemmOperand: false, shape, sources: [source(`${name}.bias`, shape)] });
+  /** A vector for each expert, of the modules behind each other. */
+  expertBiases(names: readonly string[], lengths: readonly number[]): T {
+    const count = this.config.experts?.numExperts ?? 0;
+    const shape = [count, lengths.reduce((sum, one) => sum + one, 0)] as const;
+    const [whole = ""] = names;
+    const sources = whole.includes("#")
+      ? Array.from({ length: count }, (_, expert) =>
+          names.map((name, i) => source(`${name.replace("#", String(expert))}.bias`, [lengths[i] ?? 0])),
+        ).flat()
+      : [source(`${whole}.bias`, shape)];
+    return this.#make({ kind: "exact", isGemmOperand: false, shape, sources });
   }
 
   linear(names: readonly string[], rows: readonly number[], columns: number, hasBias: boolean): Linear<T> {

@@ -59,7 +59,7 @@ function namesOf(
   const { stackedExperts: experts } = names;
   if (experts === undefined || layer < 0) return names;
   const at = prefix + names.layer.replace("#", String(layer));
-  const out = tensors.get(`${at}${experts.mlpOut}`);
+  const out = tensors.get(at + experts.mlpOut + (experts.hasBareTensors === true ? "" : ".weight"));
   if (out === undefined) return names;
   // Some releases wrote matrices of [inputs, outputs], others the usual ones.
   const isTransposed = out.shape[1] !== hiddenSize;

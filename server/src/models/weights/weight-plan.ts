@@ -259,7 +259,7 @@ function describeExperts<T>(plans: ModulePlans<T>, names: ExpertNames, at: strin
   const within = (name: string): string => at + name;
   const { sharedIn, sharedOut, sharedGate, correction, hasBias = false } = names;
   const [numExperts, sharedWidth] = [experts?.numExperts ?? 0, experts?.sharedIntermediateSize ?? 0];
-  const [firstIn = ""] = names.mlpIn;
+  const inRows = split(names.mlpIn, [width, width]);
   return {
     // A choice between experts should not change with the type of the matrices.
     router: plans.matrix([at + names.router], [numExperts], hiddenSize, "exact"),
@@ -268,10 +268,10 @@ function describeExperts<T>(plans: ModulePlans<T>, names: ExpertNames, at: strin
       correction === undefined || experts?.routing?.hasCorrection !== true
         ? undefined
         : plans.named(at + correction, [numExperts]),
-    in: plans.experts(names.mlpIn.map(within), split(names.mlpIn, [width, width]), hiddenSize),
-    inBias: hasBias ? plans.expertBiases(at + firstIn, 2 * width) : undefined,
+    in: plans.experts(names.mlpIn.map(within), inRows, hiddenSize),
+    inBias: hasBias ? plans.expertBiases(names.mlpIn.map(within), inRows) : undefined,
     out: plans.experts([at + names.mlpOut], [hiddenSize], width),
-    outBias: hasBias ? plans.expertBiases(at + names.mlpOut, hiddenSize) : undefined,
+    outBias: hasBias ? plans.expertBiases([at + names.mlpOut], [hiddenSize]) : undefined,
     shared:
       sharedIn !== undefined && sharedOut !== undefined && sharedWidth > 0
         ? {

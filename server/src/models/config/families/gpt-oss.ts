@@ -6,6 +6,8 @@ import { LLAMA_NAMES } from "../../../formats/hf/weight-names.ts";
 import type { Architecture } from "../architecture.ts";
 import { LLAMA, NO_BIAS } from "../base-rows.ts";
 
+const ROUTER = { router: "mlp.router", hasRouterBias: true, hasBias: true } as const;
+
 export const GPT_OSS: readonly Architecture[] = [
   {
     ...LLAMA,
@@ -13,14 +15,14 @@ export const GPT_OSS: readonly Architecture[] = [
     weights: {
       ...LLAMA_NAMES,
       sinks: "self_attn.sinks",
+      // As formats/gguf gives them.
       experts: {
-        router: "mlp.router",
-        hasRouterBias: true,
-        hasBias: true,
-        // Rows as formats/quantized/gpt-oss-experts.ts gives them.
-        mlpIn: ["mlp.experts.gate_up_proj"],
-        mlpOut: "mlp.experts.down_proj",
+        ...ROUTER,
+        mlpIn: ["mlp.experts.#.gate_proj", "mlp.experts.#.up_proj"],
+        mlpOut: "mlp.experts.#.down_proj",
       },
+      // Rows as formats/quantized/gpt-oss-experts.ts gives them.
+      stackedExperts: { ...ROUTER, mlpIn: ["mlp.experts.gate_up_proj"], mlpOut: "mlp.experts.down_proj" },
     },
     aliases: { moe_intermediate_size: "intermediate_size" },
     defaults: {
