@@ -12,6 +12,7 @@ import { DEFAULT_ENGINE_CONFIG, type EngineConfig } from "../../server/src/engin
 import { LlmEngine } from "../../server/src/engine/llm-engine.ts";
 import { type GeneratedChunk, NEUTRAL_REQUEST } from "../../server/src/engine/request/generate.ts";
 import { contiguousBlocks, stepOf, TestSequence } from "../../server/src/engine/testing/sequences.ts";
+import { createRandom } from "../support/random.ts";
 
 const MODELS = fileURLToPath(new URL("architectures/", import.meta.url));
 const NAMES = ["qwen3-next", "granite-4-mamba", "lfm2"];
@@ -91,6 +92,61 @@ for (const name of NAMES) {
     }
   });
 }
+
+const SNAPSHOTS = { numStates: 6, numSnapshots: 5 };
+
+for (const name of NAMES) {
+  test(`${name}: prompts that begin alike take up states, and give the same tokens`, async (t) => {
+    const { prompt, greedy } = recorded(name);
+    const runner = await createDecoderRunner({ ...SHAPE, ...SNAPSHOTS, modelDir: MODELS + name, numBlocks: 96 });
+    const plain = await openEngine(t, name, 96, {});
+    const engine = new LlmEngine(runner, { ...DEFAULT_ENGINE_CONFIG, maxSequences: 6, maxBatchTokens: 25 });
+    t.after(() => engine.close());
+    const shared = [...prompt, ...greedy];
+    const ends = [[], [7, 9, 11, 13, 15], [8, 9], [], [7, 9, 11, 13, 15, 17, 19, 21], [8, 9]];
+    const reused: number[] = [];
+    for (const end of ends) {
+      const promptTokens = Int32Array.from([...shared, ...end]);
+      const request = { ...NEUTRAL_REQUEST, promptTokens, maxTokens: 6 };
+      const [own, expected] = [await lastOf(engine.generate(request)), await lastOf(plain.generate(request))];
+      assert.deepEqual(own.tokens, expected.tokens, `with ${end.length} tokens more`);
+      engine.checkIntegrity();
+      reused.push(engine.stats().kvBlocksReused);
+    }
+    // The first computes all; each other takes up a state, but for the one that finds blocks without one.
+    assert.deepEqual(reused.slice(0, 1), [0]);
+    assert.ok(
+      reused.slice(3).every((count, i) => count > (reused[i + 2] ?? 0)),
+      `blocks reused: ${reused.join(", ")}`,
+    );
+  });
+}
+
+test("states of many prompts are kept side by side, and the oldest give way", async (t) => {
+  const { prompt } = recorded("lfm2");
+  const options = { ...SHAPE, ...SNAPSHOTS, modelDir: `${MODELS}lfm2`, numBlocks: 40 };
+  const engine = new LlmEngine(await createDecoderRunner(options), {
+    ...DEFAULT_ENGINE_CONFIG,
+    maxSequences: 6,
+    policy: "max_utilization",
+  });
+  const plain = await openEngine(t, "lfm2", 200, { maxSequences: 6 });
+  t.after(() => engine.close());
+  const random = createRandom(9);
+  const requests = Array.from({ length: 60 }, () => {
+    const head = prompt.slice(0, 4 * (1 + random.below(4)));
+    const tail = Array.from({ length: random.below(14) }, () => 3 + random.below(3));
+    return { ...NEUTRAL_REQUEST, promptTokens: Int32Array.from([...head, ...tail]), maxTokens: 1 + random.below(9) };
+  });
+  const answers = async (by: LlmEngine): Promise<number[][]> => {
+    const all = await Promise.all(requests.map((request) => lastOf(by.generate(request))));
+    return all.map(({ tokens }) => tokens);
+  };
+  const expected = await answers(plain);
+  for (let round = 0; round < 2; round++) assert.deepEqual(await answers(engine), expected);
+  engine.checkIntegrity();
+  assert.ok(engine.stats().kvBlocksReused > 60, `${engine.stats().kvBlocksReused} blocks reused`);
+});
 
 test("speculative decoding and deterministic logits are refused with models that have states", async () => {
   const runner = await createDecoderRunner({ ...SHAPE, modelDir: `${MODELS}lfm2`, numBlocks: 8 });

@@ -13,6 +13,8 @@ export interface EngineConfig {
   readonly maxPromptLength?: number | undefined;
   readonly chunkedPrefill: boolean;
   readonly prefixReuse: boolean;
+  /** States kept for prefix reuse by models with recurrent layers; undefined: one for each four sequences. */
+  readonly maxSnapshots?: number | undefined;
   readonly policy: CapacityPolicy;
   /** Requests that may wait; 0 = any number. */
   readonly maxWaiting: number;
@@ -28,3 +30,9 @@ export const DEFAULT_ENGINE_CONFIG: EngineConfig = Object.freeze({
   maxWaiting: 0,
   speculation: NO_SPECULATION,
 });
+
+/** States that a model with recurrent layers keeps for prefix reuse. */
+export function numSnapshotsOf({ prefixReuse, maxSnapshots, maxSequences }: EngineConfig): number {
+  if (!prefixReuse) return 0;
+  return maxSnapshots ?? Math.max(4, Math.ceil(maxSequences / 4));
+}

@@ -81,6 +81,7 @@ export class LlmEngine implements Generator {
       numBlocks,
       numHostBlocks: runner.numHostBlocks ?? 0,
       numStates: runner.numStates,
+      numSnapshots: prefixReuse ? runner.numSnapshots : 0,
     });
     this.#ruleRows = new RuleRows(runner.ruleTables);
     this.#inFlight = new StepsInFlight(this.#planner, vocabSize, isFree);

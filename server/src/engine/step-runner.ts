@@ -200,6 +200,8 @@ export interface StepRunner {
   readonly encoder?: EncoderLimits | undefined;
   /** Slots for the states of sequences in recurrent layers, or for their encoders; absent: the model has neither. */
   readonly numStates?: number | undefined;
+  /** How many of them, the last ones, keep states at ends of blocks for others to take up. */
+  readonly numSnapshots?: number | undefined;
   /** False: rows cannot enter as embeddings. Absent: they can. */
   readonly takesEmbeddings?: boolean;
   /** Undefined: this runner has no adapters. */

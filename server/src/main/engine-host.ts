@@ -13,6 +13,7 @@ import type { CudaRunnerOptions } from "../engine/cuda/create-runner.ts";
 import { cudaRunnerOptions, draftOptions, followerOptions } from "../engine/cuda/runner-options.ts";
 import { warmUp } from "../engine/cuda/warm-up.ts";
 import { WarmUpStore } from "../engine/cuda/warm-up-store.ts";
+import { numSnapshotsOf } from "../engine/engine-config.ts";
 import type { EngineSpec, GpuSpec } from "../engine/engine-spec.ts";
 import { HOST_SOCKET_FD } from "../engine/host/host-process.ts";
 import { serveEngine } from "../engine/host/serve-engine.ts";
@@ -46,6 +47,7 @@ async function createRunner(spec: EngineSpec): Promise<StepRunner> {
     attentionWindows: spec.kvCache?.attentionWindows,
     isDeterministic: spec.isDeterministic,
     numStates: numEncoders ?? spec.engine.maxSequences,
+    numSnapshots: numSnapshotsOf(spec.engine),
   });
 }
 

@@ -161,6 +161,7 @@ function parseEngineConfig(reader: ParameterReader, config: ModelSource["config"
     // The templates' default is off, from the time when chunks needed another kernel; here chunks cost nothing.
     chunkedPrefill: reader.flag("enable_chunked_context") ?? defaults.chunkedPrefill,
     prefixReuse: reader.flag("enable_kv_cache_reuse") ?? defaults.prefixReuse,
+    maxSnapshots: reader.int("max_state_snapshots"),
     policy: parsePolicy(reader),
     maxWaiting: config.dynamic_batching?.default_queue_policy?.max_queue_size ?? 0,
   };

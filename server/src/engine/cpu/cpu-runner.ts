@@ -50,6 +50,8 @@ export interface DecoderRunnerOptions {
   readonly isDeterministic?: boolean | undefined;
   /** Sequences whose states are kept, for models with recurrent layers, or whose encoder's rows are. */
   readonly numStates?: number | undefined;
+  /** States at ends of blocks that are kept beside them. */
+  readonly numSnapshots?: number | undefined;
   /** Longest sequence, at most what the model allows, which is the default. Some models scale RoPE by it. */
   readonly maxPositions?: number | undefined;
 }
@@ -139,6 +141,7 @@ export class DecoderCpuRunner implements StepRunner {
   readonly padTokenId: number | undefined;
   readonly encoder: EncoderLimits | undefined;
   readonly numStates: number | undefined;
+  readonly numSnapshots: number | undefined;
   readonly reusesPrefixes: boolean;
   readonly config: DecoderConfig;
   readonly adapters: CpuAdapters;
@@ -176,12 +179,13 @@ export class DecoderCpuRunner implements StepRunner {
       blockSize: this.blockSize,
       type: options.cacheType ?? "f32",
     });
-    const numStates = options.numStates ?? DEFAULT_STATES;
+    const { numStates = DEFAULT_STATES, numSnapshots = 0 } = options;
     const isRecurrent = config.recurrent !== undefined;
-    this.numStates = isRecurrent || encoderConfig !== undefined ? numStates : undefined;
-    // A prefix has its keys in the cache, but its state is gone.
-    this.reusesPrefixes = !isRecurrent;
-    this.#states = isRecurrent ? new CpuStates(device, config, numStates) : undefined;
+    this.numSnapshots = isRecurrent ? numSnapshots : undefined;
+    this.numStates = isRecurrent ? numStates + numSnapshots : encoderConfig === undefined ? undefined : numStates;
+    // A prefix has its keys in the cache, but without snapshots its state is gone.
+    this.reusesPrefixes = this.numSnapshots !== 0;
+    this.#states = isRecurrent ? new CpuStates(device, config, numStates + numSnapshots) : undefined;
     this.adapters = new CpuAdapters(device, targets);
     const states = this.#states?.layers ?? [];
     this.#model = { ...loaded, caches: this.#cache.layers, states, adapters: this.adapters.loaded };

@@ -13,6 +13,7 @@ import { packedName } from "../../models/cpu/weights.ts";
 import { listWeights } from "../../models/weights/weight-list.ts";
 import type { WeightPlan } from "../../models/weights/weight-plan.ts";
 import { chooseType, weightTypeOf } from "../../models/weights/weight-types.ts";
+import { numSnapshotsOf } from "../engine-config.ts";
 import type { EngineSpec } from "../engine-spec.ts";
 import { peakBlocks } from "../kv/window-blocks.ts";
 import { type MemoryDemand, type MemoryPlan, planMemory } from "../plan/memory-plan.ts";
@@ -102,7 +103,7 @@ export function cpuMemoryDemand(
       { what: "workspace", numBytes: workspaceBytes(config, engine) },
       ...(config.recurrent === undefined
         ? []
-        : [{ what: "states", numBytes: engine.maxSequences * stateBytes(config) }]),
+        : [{ what: "states", numBytes: (engine.maxSequences + numSnapshotsOf(engine)) * stateBytes(config) }]),
     ],
     bytesPerToken: kvBytesPerToken(config, CPU_TYPE_BYTES[cacheType]),
     blockSize,

@@ -21,6 +21,8 @@ export interface PrefixCacheOptions {
   readonly numHostBlocks: number;
   /** A block whose content is to be copied before the next step, in the order of the calls. */
   readonly move: (from: number, to: number) => void;
+  /** A link that is known no more. */
+  readonly onForget?: ((link: number) => void) | undefined;
 }
 
 /** The part of a sequence that the cache reads. */
@@ -48,6 +50,7 @@ export class PrefixCache {
   readonly #blockSize: number;
   readonly #isEnabled: boolean;
   readonly #move: PrefixCacheOptions["move"];
+  readonly #onForget: PrefixCacheOptions["onForget"];
   readonly #chains: ChainTable;
   /** Block of each link, and link of each block of device and host. */
   readonly #blocks: Int32Array;
@@ -73,7 +76,7 @@ export class PrefixCache {
   #numOffloaded = 0;
   #numOnboarded = 0;
 
-  constructor({ pool, blockSize, isEnabled, numHostBlocks, move }: PrefixCacheOptions) {
+  constructor({ pool, blockSize, isEnabled, numHostBlocks, move, onForget }: PrefixCacheOptions) {
     const numLinks = isEnabled ? pool.numBlocks + numHostBlocks : 0;
     this.#pool = pool;
     this.#host = new BlockPool(isEnabled ? numHostBlocks : 0);
@@ -81,6 +84,7 @@ export class PrefixCache {
     this.#blockSize = blockSize;
     this.#isEnabled = isEnabled;
     this.#move = move;
+    this.#onForget = onForget;
     this.#chains = new ChainTable(numLinks, blockSize);
     this.#blocks = new Int32Array(numLinks);
     this.#links = new Int32Array(pool.numBlocks + numHostBlocks).fill(NO_LINK);
@@ -142,6 +146,16 @@ export class PrefixCache {
     return { count, first, numTaken };
   }
 
+  /** Links of the last match, until it is taken. */
+  get matchedLinks(): readonly number[] {
+    return this.#matched;
+  }
+
+  /** The link whose tokens end with a block; -1 for a block that nobody else may use. */
+  linkOf(block: number): number {
+    return this.#links[block] ?? NO_LINK;
+  }
+
   /** Holds the blocks of the last match and writes them to `table`. As many as it takes must be available. */
   take(source: PrefixSource, table: Int32Array): void {
     const first = this.#firstMatched;
@@ -175,7 +189,7 @@ export class PrefixCache {
    */
   commit(source: PrefixSource, index: number, table: Int32Array): void {
     if (!this.#isEnabled) return;
-    const parent = index === 0 ? ROOT : this.#linkOf(table[index - 1] ?? -1);
+    const parent = index === 0 ? ROOT : this.linkOf(table[index - 1] ?? -1);
     if (parent === NO_LINK) return; // its parent lost a hash collision or was evicted: the chain ends there
     const block = table[index] ?? -1;
     const known = this.#chains.find(source, index, parent);
@@ -198,7 +212,7 @@ export class PrefixCache {
     for (let i = end - 1; i >= first; i--) {
       const block = table[i] ?? -1;
       const left = this.#pool.release(block);
-      const link = this.#linkOf(block);
+      const link = this.linkOf(block);
       if (left === 1 && link !== NO_LINK) this.#becomeIdle(link);
     }
   }
@@ -212,7 +226,7 @@ export class PrefixCache {
     let numIdle = 0;
     for (const link of this.#chains.links()) {
       const block = this.#blocks[link] ?? -1;
-      if (this.#linkOf(block) !== link) throw new Error(`prefix cache: block ${block} is not that of link ${link}`);
+      if (this.linkOf(block) !== link) throw new Error(`prefix cache: block ${block} is not that of link ${link}`);
       const parent = this.#chains.parentOf(link);
       (this.#isOnDevice(link) ? onDevice : onHost).push(block);
       if (this.#isOnDevice(link) && parent >= 0) numOnDevice[parent] = (numOnDevice[parent] ?? 0) + 1;
@@ -232,10 +246,6 @@ export class PrefixCache {
     if (this.#idle.has(link) !== isEvictable || this.#hostLeaves.has(link) !== isHostLeaf) {
       throw new Error(`prefix cache: link ${link} stands in the wrong queue`);
     }
-  }
-
-  #linkOf(block: number): number {
-    return this.#links[block] ?? NO_LINK;
   }
 
   /** Whether its block lies in the device KV cache. */
@@ -394,6 +404,7 @@ export class PrefixCache {
       this.#pool.release(block);
     } else this.#leaveHost(link);
     this.#chains.remove(link);
+    this.#onForget?.(link);
     this.#enqueue(parent);
   }
 }

@@ -11,8 +11,9 @@ import { PRIORITY_SPAN_MS } from "../priority-order.ts";
 import { type GenerateRequest, NEUTRAL_REQUEST } from "../request/generate.ts";
 import { Sequence } from "../request/sequence.ts";
 import { uniformAt } from "../sample/random.ts";
+import type { PlannerConfig } from "./planner-config.ts";
 import type { StepPlan } from "./step-plan.ts";
-import { type PlannerConfig, StepPlanner } from "./step-planner.ts";
+import { StepPlanner } from "./step-planner.ts";
 
 const IGNORE = (): void => undefined;
 const SINK = { started: IGNORE, token: IGNORE, extra: IGNORE, beams: IGNORE, finished: IGNORE, failed: IGNORE };

@@ -3,8 +3,9 @@ import { test } from "node:test";
 import { NEUTRAL_REQUEST } from "../request/generate.ts";
 import { Sequence } from "../request/sequence.ts";
 import { uniformAt } from "../sample/random.ts";
+import type { PlannerConfig } from "./planner-config.ts";
 import type { StepPlan } from "./step-plan.ts";
-import { type PlannerConfig, StepPlanner } from "./step-planner.ts";
+import { StepPlanner } from "./step-planner.ts";
 
 const SINK = {
   started: (): void => undefined,

@@ -12,21 +12,10 @@ import { waitsForPrefix } from "../kv/shared-prefix.ts";
 import { firstBlockSeen, longestChunk, peakBlocks, type WindowRules } from "../kv/window-blocks.ts";
 import { insertAfterEqual, insertBeforeEqual, orderKey } from "../priority-order.ts";
 import type { Sequence } from "../request/sequence.ts";
-import type { CapacityPolicy } from "./capacity-policy.ts";
+import type { PlannerConfig } from "./planner-config.ts";
 import { promptBudget } from "./prompt-budget.ts";
-import { StateSlots } from "./state-slots.ts";
+import { SequenceStates } from "./sequence-states.ts";
 import { StepPlan } from "./step-plan.ts";
-
-export interface PlannerConfig extends WindowRules {
-  readonly numBlocks: number;
-  /** Blocks of the host KV cache, which receives idle blocks; not used together with a window. */
-  readonly numHostBlocks: number;
-  /** Slots of states; absent: sequences have none. */
-  readonly numStates?: number | undefined;
-  readonly maxSequences: number;
-  readonly prefixReuse: boolean;
-  readonly policy: CapacityPolicy;
-}
 
 const BLOCKS_CHECKED_PER_PLAN = 16;
 
@@ -37,10 +26,9 @@ export class StepPlanner {
   #waiting: Sequence[] = [];
   #running: Sequence[] = [];
   readonly #plan = new StepPlan();
-  readonly #states: StateSlots;
+  readonly #states: SequenceStates;
   /** Copies due since the last plan. */
   #copies: number[] = [];
-  #stateCopies: number[] = [];
   /** Tokens that prompts may still take in the step being planned. */
   #contextBudget = 0;
   #plansSinceCheck = 0;
@@ -51,13 +39,14 @@ export class StepPlanner {
   constructor(config: PlannerConfig) {
     this.#config = config;
     this.#pool = new BlockPool(config.numBlocks);
-    this.#states = new StateSlots(config.numStates);
+    this.#states = new SequenceStates(config.blockSize, config.numStates, config.numSnapshots);
     this.#cache = new PrefixCache({
       pool: this.#pool,
       blockSize: config.blockSize,
       isEnabled: config.prefixReuse,
       numHostBlocks: config.window === undefined ? config.numHostBlocks : 0,
       move: (from, to) => this.#copies.push(from, to),
+      onForget: (link) => this.#states.forget(link),
     });
   }
 
@@ -127,8 +116,7 @@ export class StepPlanner {
     if (plan.sequences.length === 0) return undefined;
     plan.blockCopies = this.#copies;
     this.#copies = [];
-    plan.stateCopies = this.#stateCopies;
-    this.#stateCopies = [];
+    plan.stateCopies = this.#states.takeCopies();
     return plan;
   }
 
@@ -162,8 +150,7 @@ export class StepPlanner {
     }
     child.numBlocks = numFull + (hasPart ? 1 : 0);
     child.numComputed = parent.numComputed;
-    this.#states.take(child);
-    if (child.state >= 0) this.#stateCopies.push(parent.state, child.state);
+    this.#states.fork(parent, child);
     this.#running.splice(at + 1, 0, child);
   }
 
@@ -172,6 +159,8 @@ export class StepPlanner {
     const first = sequence.numComputed;
     sequence.numComputed += queryLength;
     this.share(sequence, first, sequence.numComputed);
+    const link = this.#cache.linkOf(this.#states.blockToKeep(sequence) ?? -1);
+    if (link >= 0) this.#states.keep(sequence, link);
   }
 
   /** Makes the blocks reusable that are full with the tokens from `first` to `end`, all of which are known. */
@@ -259,11 +248,12 @@ export class StepPlanner {
       if (sequence === undefined || !this.#states.hasRoom || lanes + lanesOf(sequence) > this.#config.maxSequences)
         return;
       const limit = this.#reusableTokens(sequence);
-      const match = this.#cache.match(sequence, limit, this.#rulesOf(sequence));
-      if (waitsForPrefix(sequence, this.#plan, { count: match.count, limit, blockSize })) {
+      const known = this.#cache.match(sequence, limit, this.#rulesOf(sequence));
+      if (waitsForPrefix(sequence, this.#plan, { count: known.count, limit, blockSize })) {
         deferred.add(sequence);
         continue;
       }
+      const match = this.#withState(sequence, known);
       if (!this.#fits(sequence, match)) return;
       sequence.numComputed = match.count * blockSize;
       const length = this.#queryLength(sequence);
@@ -307,9 +297,17 @@ export class StepPlanner {
     return wantsPromptRows || !this.#config.prefixReuse ? 0 : numTokens - 1;
   }
 
+  /** The part of a match behind which the state is known. */
+  #withState(sequence: Sequence, known: PrefixMatch): PrefixMatch {
+    const { blockSize } = this.#config;
+    sequence.numShared = known.count * blockSize;
+    const count = this.#states.reusable(this.#cache.matchedLinks);
+    return count === known.count ? known : this.#cache.match(sequence, count * blockSize, this.#rulesOf(sequence));
+  }
+
   #takeIn(sequence: Sequence, { count, first }: PrefixMatch): void {
+    this.#states.take(sequence, this.#cache.matchedLinks[count - 1]);
     this.#cache.take(sequence, sequence.blockTable);
-    this.#states.take(sequence);
     sequence.needsEncoding = sequence.request.encoderInput !== undefined;
     sequence.firstBlock = first;
     sequence.numBlocks = count;
@@ -362,7 +360,7 @@ export class StepPlanner {
   #queryLength(sequence: Sequence): number {
     const wanted = sequence.numToCompute;
     if (wanted <= 1) return wanted;
-    if (this.#config.chunkedPrefill) return Math.min(wanted, this.#contextBudget);
+    if (this.#config.chunkedPrefill) return this.#states.chunkOf(sequence, Math.min(wanted, this.#contextBudget));
     const isFirst = this.#plan.numContextTokens === 0;
     return isFirst || wanted <= this.#contextBudget ? wanted : 0;
   }

@@ -113,6 +113,8 @@ export class Sequence {
   state = -1;
   /** Its encoder is to run before its next step: its slot is new. */
   needsEncoding = false;
+  /** Tokens at its start that the prefix cache knew when it was admitted, on runners that have states. */
+  numShared = 0;
   /** Scheduling order: lower keys first. The planner sets it. */
   orderKey = 0;
   /** Keys that distinguish equal token ids, two numbers for each token from the first on. */
