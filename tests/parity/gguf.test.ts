@@ -186,6 +186,14 @@ CASES.push(
   { model: "models/starcoder2", architecture: "starcoder2", isOther: true },
   // libllama takes no window for these.
   { model: "models/phi-3", architecture: "phi3", isOther: true },
+  {
+    model: "models/phi-3-longrope-long",
+    architecture: "phi3",
+    keys: [
+      ["rope.scaling.original_context_length", U32, 64],
+      ["rope.scaling.attn_factor", F32, Math.sqrt(1 + Math.log(2) / Math.log(64))],
+    ],
+  },
   { model: "architectures/exaone-3-2", architecture: "exaone" },
   { model: "models/qwen3", architecture: "qwen3vl", keys: [["rope.dimension_sections", ARRAY, [U32, [6, 5, 5, 0]]]] },
 );

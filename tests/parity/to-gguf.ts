@@ -70,7 +70,17 @@ export async function recordedAsGguf(
   const given = new Map([...sizes, ...keys].map((field) => [field[0], own(field)]));
   return ggufBytes({
     fields: [["general.architecture", STRING, name], ...given.values(), ...tokens(size("vocab_size"))],
-    tensors: tensorsOf(tensors, architecture, headDim, mxfp4),
+    tensors: [...tensorsOf(tensors, architecture, headDim, mxfp4), ...factorsOf(rope)],
+  });
+}
+
+/** Factors of LongRoPE. */
+function factorsOf(rope: Readonly<Record<string, unknown>>): readonly GgufTensorField[] {
+  return ["long", "short"].flatMap((kind) => {
+    const factors = rope[`${kind}_factor`];
+    if (!Array.isArray(factors)) return [];
+    const data = new Uint8Array(Float32Array.from(factors).buffer);
+    return [{ name: `rope_factors_${kind}.weight`, sizes: [factors.length], type: GGML_TYPES.f32, data }];
   });
 }
 

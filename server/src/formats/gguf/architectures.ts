@@ -29,6 +29,8 @@ export interface GgufArchitecture {
   readonly whole?: Readonly<Record<string, string>>;
   /** Fields of the scaling of rotary positions, if there is one, that files leave out. */
   readonly scaling?: Readonly<Record<string, unknown>>;
+  /** Tensors of a layer that nothing here reads, and that change what is computed. */
+  readonly unread?: readonly string[];
   /** Keys whose other values mean another model. */
   readonly requires?: Readonly<Record<string, GgufScalar>>;
   /** Matrices of experts, "#" standing for the expert; absent: Mixtral's. */
@@ -276,11 +278,11 @@ export const GGUF_ARCHITECTURES: ReadonlyMap<string, GgufArchitecture> = new Map
     "stablelm",
     {
       dense: "StableLmForCausalLM",
+      unread: ["attn_q_norm.weight"], // norms of each head
       hasPartialRotary: true,
       fields: (own, has) => ({
         ...partialRotary(own),
         use_qkv_bias: has("attn_q.bias"),
-        qk_layernorm: has("attn_q_norm.weight"),
         use_parallel_residual: !has("ffn_norm.weight"),
       }),
     },

@@ -16,6 +16,9 @@ const FACTOR_TOLERANCE = 1e-3;
 export interface GgufRope {
   /** Contents of `rope_freqs.weight`: divisors of the RoPE frequencies. Undefined when the file has none. */
   readonly factors: Float32Array | undefined;
+  /** Divisors of sequences up to the original length, and of longer ones (LongRoPE); undefined: none. */
+  readonly short?: Float32Array | undefined;
+  readonly long?: Float32Array | undefined;
 }
 
 /** @throws Error naming file and key */
@@ -33,6 +36,8 @@ export function ggufToHfConfig(header: Header, rope: GgufRope, file: string): Re
     const value = keys.own(key) ?? expected;
     if (value !== expected) throw keys.refusal(`${architecture}.${key}`, String(expected), value);
   }
+  const unread = names.unread?.find((tensor) => header.tensors.has(`blk.0.${tensor}`));
+  if (unread !== undefined) throw keys.refusal(`blk.0.${unread}`, "no such tensor", "one");
   return withoutUndefined({
     architectures: [name],
     ...sizesOf(header, keys),
@@ -138,15 +143,31 @@ function sizeOf(keys: GgufKeys, key: string): number {
   return value;
 }
 
-function ropeOf(keys: GgufKeys, { factors }: GgufRope): Record<string, unknown> {
+function ropeOf(keys: GgufKeys, { factors, ...long }: GgufRope): Record<string, unknown> {
   const theta = keys.own("rope.freq_base") ?? 10_000;
   const headDim = headDimOf(keys) ?? sizeOf(keys, "embedding_length") / sizeOf(keys, "attention.head_count");
   const turned = keys.own("rope.dimension_count") ?? headDim;
   const isPartial = GGUF_ARCHITECTURES.get(keys.architecture())?.hasPartialRotary === true;
   if (turned !== headDim && !isPartial) throw keys.refusal("rope.dimension_count", `the head's ${headDim}`, turned);
   const scaling =
-    factors === undefined ? scalingOf(keys) : llama3Scaling(keys, factors, Number(headDim), Number(theta));
+    factors === undefined
+      ? (longRope(keys, long) ?? scalingOf(keys))
+      : llama3Scaling(keys, factors, Number(headDim), Number(theta));
   return { rope_theta: theta, rope_scaling: scaling };
+}
+
+/** Phi-3's scaling (Ding et al. 2024), whose factors are tensors. */
+function longRope(keys: GgufKeys, { short, long }: Omit<GgufRope, "factors">): Record<string, unknown> | undefined {
+  if (short === undefined && long === undefined) return undefined;
+  if (short === undefined || long === undefined)
+    throw keys.refusal("rope_factors_long.weight", "it together with rope_factors_short.weight", "one of them");
+  return withoutUndefined({
+    rope_type: "longrope",
+    short_factor: [...short],
+    long_factor: [...long],
+    attention_factor: keys.own("rope.scaling.attn_factor"),
+    original_max_position_embeddings: keys.own("rope.scaling.original_context_length"),
+  });
 }
 
 function scalingOf(keys: GgufKeys): Record<string, unknown> | undefined {

@@ -2,7 +2,7 @@
  * Opens a GGUF file, or all parts of a split one, and reads ranges of its tensors. Source: ggml/docs/gguf.md. It knows
  * no model.
  */
-import { type FileHandle, open } from "node:fs/promises";
+import { type FileHandle, open, readdir } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { readFully } from "../tensors/read-fully.ts";
 import { expectTensorRange, type TensorSource } from "../tensors/tensor-source.ts";
@@ -27,6 +27,8 @@ const FIRST_READ_BYTES: number = 1 << 20;
 /** Vocabularies and merges take some 10 MB. */
 const MAX_HEADER_BYTES: number = 1 << 28;
 const MAX_SPLITS = 4096;
+/** Missing parts that a message names. */
+const MAX_NAMED = 8;
 
 /** @throws Error naming the file and what is wrong with it */
 export async function openGguf(path: string): Promise<GgufFile> {
@@ -34,7 +36,8 @@ export async function openGguf(path: string): Promise<GgufFile> {
   try {
     const first = await openFile(path);
     files.push(first);
-    for (const sibling of splitSiblings(path, first.header)) files.push(await openFile(sibling));
+    for (const sibling of await splitSiblings(path, first.header)) files.push(await openFile(sibling));
+    expectOneModel(files.map((file) => ({ path: file.path, ...file.header, numTensors: file.header.tensors.size })));
     return new OpenGguf(first.header.metadata, files, locate(files));
   } catch (error) {
     await closeAll(files);
@@ -50,8 +53,12 @@ export interface GgufSummary extends GgufOutline {
 /** Reads the headers alone. @throws Error naming the file and what is wrong with it */
 export async function readGgufSummary(path: string): Promise<GgufSummary> {
   const first = await readOutline(path);
+  const paths = [path, ...(await splitSiblings(path, first))];
   const parts = [first];
-  for (const sibling of splitSiblings(path, first)) parts.push(await readOutline(sibling));
+  for (const sibling of paths.slice(1)) parts.push(await readOutline(sibling));
+  expectOneModel(
+    parts.map(({ metadata, tensors }, i) => ({ path: paths[i] ?? path, metadata, numTensors: tensors.length })),
+  );
   return {
     ...first,
     tensors: parts.flatMap(({ tensors }) => tensors),
@@ -144,8 +151,11 @@ async function readHeader<T>(
   }
 }
 
-/** The other parts of a split model, numbered from 1 in their names (gguf.md, "Shards"). */
-function splitSiblings(path: string, { metadata }: Pick<GgufHeader, "metadata">): readonly string[] {
+/**
+ * The other parts of a split model, numbered from 1 in their names (gguf.md, "Shards").
+ * @throws Error naming those that are missing
+ */
+async function splitSiblings(path: string, { metadata }: Pick<GgufHeader, "metadata">): Promise<readonly string[]> {
   const count = metadata.get("split.count") ?? 1;
   if (count === 0 || count === 1) return [];
   if (typeof count !== "number" || count > MAX_SPLITS) {
@@ -158,7 +168,39 @@ function splitSiblings(path: string, { metadata }: Pick<GgufHeader, "metadata">)
   }
   const stem = name.slice(0, -`-00001${suffix}`.length);
   const numbers = Array.from({ length: count - 1 }, (_, i) => String(i + 2).padStart(5, "0"));
-  return numbers.map((number) => join(dirname(path), `${stem}-${number}${suffix}`));
+  const names = numbers.map((number) => `${stem}-${number}${suffix}`);
+  const found = new Set(await readdir(dirname(path)));
+  const missing = names.filter((each) => !found.has(each));
+  if (missing.length === 0) return names.map((each) => join(dirname(path), each));
+  const more = missing.length > MAX_NAMED ? ` and ${missing.length - MAX_NAMED} more` : "";
+  throw new Error(
+    `${path}: expected ${count} files, missing ${missing.slice(0, MAX_NAMED).join(", ")}${more}: get them from the same place`,
+  );
+}
+
+interface Part {
+  readonly path: string;
+  readonly metadata: ReadonlyMap<string, GgufValue>;
+  readonly numTensors: number;
+}
+
+/** Parts say their number, from 0, and the tensors of all (llama.cpp, gguf-split). @throws Error naming another's part */
+function expectOneModel(parts: readonly Part[]): void {
+  const [first] = parts;
+  if (first === undefined || parts.length < 2) return;
+  const expectAt = ({ path, metadata }: Part, key: string, expected: GgufValue | undefined): void => {
+    const got = metadata.get(key);
+    if (got === undefined || expected === undefined || got === expected) return;
+    throw new Error(
+      `${path}: ${key}: expected ${String(expected)}, got ${String(got).slice(0, 80)}: is it a part of another model?`,
+    );
+  };
+  for (const [i, part] of parts.entries()) {
+    for (const key of ["split.count", "split.tensors.count"]) expectAt(part, key, first.metadata.get(key));
+    expectAt(part, "split.no", i);
+  }
+  const numTensors = parts.reduce((sum, part) => sum + part.numTensors, 0);
+  expectAt(first, "split.tensors.count", numTensors);
 }
 
 function locate(files: readonly OpenFile[]): ReadonlyMap<string, OpenFile> {

@@ -3,7 +3,8 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
-import { openGguf } from "./gguf.ts";
+import { findGguf } from "./find-file.ts";
+import { openGguf, readGgufSummary } from "./gguf.ts";
 import {
   ARRAY,
   F32,
@@ -328,6 +329,41 @@ test("openGguf() opens the files of a model in several", async () => {
     await assert.rejects(openGguf(join(directory, "m-00002-of-00002.gguf")), /expected the first of 2 files/);
   });
   await withFiles({ "m-00001-of-00002.gguf": files["m-00001-of-00002.gguf"] }, async (directory) => {
-    await assert.rejects(openGguf(join(directory, "m-00001-of-00002.gguf")), /m-00002-of-00002\.gguf: expected a GGUF/);
+    const missing = /m-00001-of-00002\.gguf: expected 2 files, missing m-00002-of-00002\.gguf/;
+    await assert.rejects(openGguf(join(directory, "m-00001-of-00002.gguf")), missing);
+    await assert.rejects(readGgufSummary(join(directory, "m-00001-of-00002.gguf")), missing);
+  });
+  await withFiles({ "m-00002-of-00002.gguf": files["m-00002-of-00002.gguf"] }, async (directory) => {
+    await assert.rejects(findGguf(directory), /expected m-00001-of-00002\.gguf, the first part, beside m-00002-of/);
   });
 });
+
+const MIXED: readonly (readonly [what: string, fields: readonly GgufField[], expected: RegExp])[] = [
+  ["of another number of parts", [["split.count", U32, 3]], /m-00002-of-00002\.gguf: split\.count: expected 2, got 3/],
+  [
+    "that is another one",
+    [["split.no", U32, 0]],
+    /m-00002-of-00002\.gguf: split\.no: expected 1, got 0: is it a part of/,
+  ],
+  ["of more tensors", [["split.tensors.count", U32, 99]], /m-00002-.*split\.tensors\.count: expected \d+, got 99/],
+  ["with tensors too few", [], /m-00001-of-00002\.gguf: split\.tensors\.count: expected \d+, got \d+/],
+];
+for (const [what, fields, expected] of MIXED) {
+  test(`openGguf() refuses a part ${what}`, async () => {
+    const isShort = fields.length === 0;
+    const total: GgufField = ["split.tensors.count", U32, TENSORS.length];
+    const part = (no: number, own: readonly GgufField[], tensors: readonly GgufTensorField[]): Uint8Array => {
+      const all: readonly GgufField[] = [["split.no", U32, no], ["split.count", U32, 2], total, ...own];
+      return ggufBytes({ fields: [...new Map(all.map((field) => [field[0], field])).values()], tensors });
+    };
+    const files = {
+      "m-00001-of-00002.gguf": part(0, LLAMA, TENSORS.slice(0, 3)),
+      "m-00002-of-00002.gguf": part(1, fields, TENSORS.slice(isShort ? 4 : 3)),
+    };
+    await withFiles(files, async (directory) => {
+      const path = join(directory, "m-00001-of-00002.gguf");
+      await assert.rejects(openGguf(path), expected);
+      await assert.rejects(readGgufSummary(path), expected);
+    });
+  });
+}

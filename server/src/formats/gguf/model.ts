@@ -22,7 +22,12 @@ const MAX_HEAD_ROWS = 1024;
 export async function openGgufModel(path: string): Promise<GgufModel> {
   const file = await openGguf(path);
   try {
-    const config = ggufToHfConfig(file, { factors: await readRopeFactors(file, path) }, path);
+    const [factors, short, long] = [
+      await readRopeFactors(file, "rope_freqs.weight", path),
+      await readRopeFactors(file, "rope_factors_short.weight", path),
+      await readRopeFactors(file, "rope_factors_long.weight", path),
+    ];
+    const config = ggufToHfConfig(file, { factors, short, long }, path);
     const architecture = ggufArchitectureOf(file);
     const headRows = architecture?.hasInterleavedRows === true ? headRowsOf(config, path) : undefined;
     const parts = [...file.tensors.values()].flatMap((tensor) => ggufParts(tensor, headRows, architecture));
@@ -94,13 +99,11 @@ export function interleavedRow(row: number, headRows: number): number {
   return row < half ? 2 * row : 2 * (row - half) + 1;
 }
 
-async function readRopeFactors(file: GgufFile, path: string): Promise<Float32Array | undefined> {
-  const tensor = file.tensors.get("rope_freqs.weight");
+async function readRopeFactors(file: GgufFile, name: string, path: string): Promise<Float32Array | undefined> {
+  const tensor = file.tensors.get(name);
   if (tensor === undefined) return undefined;
   if (tensor.dtype !== "F32" || tensor.shape.length !== 1 || (tensor.shape[0] ?? 0) > MAX_HEAD_ROWS) {
-    throw new Error(
-      `${path}: rope_freqs.weight: expected F32[head / 2], got ${tensor.dtype}[${tensor.shape.join(", ")}]`,
-    );
+    throw new Error(`${path}: ${name}: expected F32[head / 2], got ${tensor.dtype}[${tensor.shape.join(", ")}]`);
   }
   const factors = new Float32Array(tensor.shape[0] ?? 0);
   await file.read(tensor.name, new Uint8Array(factors.buffer));
