@@ -102,6 +102,8 @@ export interface Architecture {
   readonly numKvHeads?: number;
   /** Rotary positions of layers with a window are never scaled. */
   readonly hasPlainLocalRope?: boolean;
+  /** Sequences end at the length of the training where LongRoPE has other factors beyond it. */
+  readonly isShortRopeOnly?: boolean;
   /** Multiplies the slopes of ALiBi. */
   readonly alibiScale?: number;
   readonly temperature?: AttentionTemperature | undefined;

@@ -347,6 +347,17 @@ for (const [architecture, fields, expected] of REFUSED_OF_OTHERS) {
   });
 }
 
+test("parseDecoderConfig() ends sequences of Phi-3.5-MoE where LongRoPE has other factors", () => {
+  const factors = Array.from({ length: 64 }, () => 1);
+  const rope_scaling = {
+    ...{ rope_type: "longrope", short_mscale: 1.2, long_mscale: 1.3, original_max_position_embeddings: 4096 },
+    ...{ short_factor: factors, long_factor: factors },
+  };
+  const { rms_norm_eps: _, ...fields } = { ...LLAMA_3_1, num_local_experts: 4, rope_scaling };
+  assert.equal(parseAs("PhimoeForCausalLM", { ...fields, architectures: ["PhimoeForCausalLM"] }).maxPositions, 4096);
+  assert.equal(parse({ rope_scaling }).maxPositions, 131072);
+});
+
 test("parseDecoderConfig() reads nereid-tiny into a frozen description", async () => {
   const directory = fileURLToPath(new URL("../../../../examples/nereid-tiny/language_model/", import.meta.url));
   const { config } = parseDecoderConfig(await readHfConfig(directory));

@@ -100,7 +100,8 @@ function parseFields(
         : Object.freeze([...ids("decoder_start_token_id"), ...ids("forced_bos_token_id")]),
   };
   if (!isConverted) refuseUnknownFields(fields, architecture);
-  const parsed = { config: Object.freeze(described), weights: architecture.weights };
+  const config = Object.freeze({ ...described, maxPositions: shownPositions(described, architecture) });
+  const parsed = { config, weights: architecture.weights };
   return { parsed: encoder === undefined ? parsed : { ...parsed, encoder }, fields };
 }
 
@@ -108,6 +109,17 @@ function encoderOf(files: HfConfigFiles, { encoder: row }: Architecture): Parsed
   if (row === undefined) return undefined;
   const { config, weights } = parseFields(files, undefined, row).parsed;
   return { config, weights };
+}
+
+/** Positions for which what is computed was shown to be right. */
+function shownPositions(
+  { maxPositions, ropes }: Pick<DecoderConfig, "maxPositions" | "ropes">,
+  { isShortRopeOnly = false }: Architecture,
+): number {
+  const originals = ropes.flatMap(({ scaling }) =>
+    isShortRopeOnly && scaling.kind === "longrope" ? [scaling.originalMaxPositions] : [],
+  );
+  return Math.min(maxPositions, ...originals);
 }
 
 function findArchitecture(root: HfFields, table: ReadonlyMap<string, Architecture>): Architecture {

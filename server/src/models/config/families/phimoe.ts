@@ -12,6 +12,8 @@ export const PHIMOE: readonly Architecture[] = [
     defaults: { rms_norm_eps: 1e-5, num_experts_per_tok: 2, rope_theta: 1e6, router_jitter_noise: 0.01 },
     requires: { num_experts_per_tok: 2 },
     norm: "layer",
+    // Beyond, transformers 5.24 goes on with the factors of short sequences, and the model's own code does not.
+    isShortRopeOnly: true,
     biases: {
       ...NO_BIAS,
       qkv: { field: "attention_bias" },
