@@ -9,6 +9,8 @@ import process from "node:process";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import { apiBodiesSoak } from "../tests/soak/api-bodies.ts";
+import { connectionsSoak } from "../tests/soak/connections.ts";
+import { decodersSoak } from "../tests/soak/decoders.ts";
 import { everyFloatSoak } from "../tests/soak/every-float.ts";
 import { floatsSoak } from "../tests/soak/floats.ts";
 import { fuzzSoak } from "../tests/soak/fuzz.ts";
@@ -48,6 +50,8 @@ const ALL: readonly Soak[] = [
   guidedOutputsSoak,
   apiBodiesSoak,
   mutantsSoak,
+  decodersSoak,
+  connectionsSoak,
 ];
 
 const { values, positionals } = parseArgs({

@@ -1,4 +1,6 @@
 /** Reads single fields of an image processor's description, with errors that name the field. Pure. */
+
+import { shownValue } from "@nereid/server/core/json-object";
 import { invalidArgument, type ServerError } from "@nereid/server/core/server-error";
 
 export type Json = null | boolean | number | string | readonly Json[] | { readonly [key: string]: Json };
@@ -54,7 +56,7 @@ export class ProcessorFields {
   }
 
   wrong(key: string, expected: string): ServerError {
-    const got = JSON.stringify(this.get(key.split(".")[0] ?? key));
+    const got = shownValue(this.get(key.split(".")[0] ?? key));
     return invalidArgument(`${this.#where}: '${key}' must be ${expected}, got ${got}`);
   }
 

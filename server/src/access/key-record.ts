@@ -2,7 +2,8 @@
  * The file of API keys: one JSON document `{"keys": [...]}`. It holds digests, never keys, so that a leaked file opens nothing.
  * Reads text; knows no file system and no request.
  */
-import { isObject } from "../core/json-object.ts";
+
+import { isObject, shownValue } from "../core/json-object.ts";
 import { RESTRICTED_APIS, type RestrictedApi } from "../core/restricted-api.ts";
 import { invalidArgument } from "../core/server-error.ts";
 
@@ -47,7 +48,7 @@ const FIELDS = [
 export function parseKeyFile(text: string, place: string): readonly KeyRecord[] {
   const document = parseJson(text, place);
   if (!isObject(document) || !Array.isArray(document.keys)) {
-    throw invalidArgument(`${place}: expected {"keys": [...]}, got ${shown(document)}`);
+    throw invalidArgument(`${place}: expected {"keys": [...]}, got ${shownValue(document)}`);
   }
   const records = document.keys.map((row: unknown, i) => parseRow(row, `${place}: keys[${i}]`));
   expectUnique(records, "name", place);
@@ -64,7 +65,7 @@ function parseJson(text: string, place: string): unknown {
 }
 
 function parseRow(row: unknown, place: string): KeyRecord {
-  if (!isObject(row)) throw invalidArgument(`${place}: expected an object, got ${shown(row)}`);
+  if (!isObject(row)) throw invalidArgument(`${place}: expected an object, got ${shownValue(row)}`);
   for (const field of Object.keys(row)) expectKnown(field, place);
   const numberOf = (field: string): number | undefined => positiveInteger(row[field], `${place}.${field}`);
   return {
@@ -89,36 +90,36 @@ function expectKnown(field: string, place: string): void {
 
 function matching(value: unknown, pattern: RegExp, place: string, expected: string): string {
   if (typeof value === "string" && pattern.test(value)) return value;
-  throw invalidArgument(`${place}: expected ${expected}, got ${shown(value)}`);
+  throw invalidArgument(`${place}: expected ${expected}, got ${shownValue(value)}`);
 }
 
 function modelPatterns(value: unknown, place: string): readonly string[] {
   if (value === undefined) return ["*"];
   if (Array.isArray(value) && value.every((one) => typeof one === "string" && one !== "")) return value;
-  throw invalidArgument(`${place}: expected an array of model names, got ${shown(value)}`);
+  throw invalidArgument(`${place}: expected an array of model names, got ${shownValue(value)}`);
 }
 
 function apiNames(value: unknown, place: string): readonly RestrictedApi[] {
   if (value === undefined) return RESTRICTED_APIS;
-  if (!Array.isArray(value)) throw invalidArgument(`${place}: expected an array of APIs, got ${shown(value)}`);
+  if (!Array.isArray(value)) throw invalidArgument(`${place}: expected an array of APIs, got ${shownValue(value)}`);
   return value.map((name: unknown, i) => {
     const known = RESTRICTED_APIS.find((each) => each === name);
     if (known !== undefined) return known;
-    throw invalidArgument(`${place}[${i}]: expected one of ${RESTRICTED_APIS.join(", ")}, got ${shown(name)}`);
+    throw invalidArgument(`${place}[${i}]: expected one of ${RESTRICTED_APIS.join(", ")}, got ${shownValue(name)}`);
   });
 }
 
 function positiveInteger(value: unknown, place: string): number | undefined {
   if (value === undefined) return undefined;
   if (typeof value === "number" && Number.isSafeInteger(value) && value > 0) return value;
-  throw invalidArgument(`${place}: expected an integer of at least 1, got ${shown(value)}`);
+  throw invalidArgument(`${place}: expected an integer of at least 1, got ${shownValue(value)}`);
 }
 
 function dateMs(value: unknown, place: string): number | undefined {
   if (value === undefined) return undefined;
   const ms = typeof value === "string" ? Date.parse(value) : Number.NaN;
   if (!Number.isNaN(ms)) return ms;
-  throw invalidArgument(`${place}: expected a date such as "2027-01-31T00:00:00Z", got ${shown(value)}`);
+  throw invalidArgument(`${place}: expected a date such as "2027-01-31T00:00:00Z", got ${shownValue(value)}`);
 }
 
 function expectUnique(records: readonly KeyRecord[], field: "name" | "sha256", place: string): void {
@@ -128,11 +129,4 @@ function expectUnique(records: readonly KeyRecord[], field: "name" | "sha256", p
       throw invalidArgument(`${place}: keys[${i}].${field}: ${record[field]} is there twice`);
     seen.add(record[field]);
   }
-}
-
-const MAX_SHOWN = 60;
-
-function shown(value: unknown): string {
-  const text = JSON.stringify(value) ?? "nothing";
-  return text.length > MAX_SHOWN ? `${text.slice(0, MAX_SHOWN)}...` : text;
 }

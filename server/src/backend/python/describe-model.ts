@@ -1,6 +1,6 @@
 /** Turns the result of a model's `auto_complete_config` into the server's description of a model. Pure. */
 
-import { isObject } from "../../core/json-object.ts";
+import { isObject, shownValue } from "../../core/json-object.ts";
 import type { ConfigDataType, ModelConfig } from "../../core/model-config.ts";
 import { invalidArgument, type ServerError } from "../../core/server-error.ts";
 import type { DescribedTensor, ModelDescription } from "../backend.ts";
@@ -52,5 +52,5 @@ function isDims(value: unknown): value is number[] {
 }
 
 function invalid(at: string, expected: string, got: unknown): ServerError {
-  return invalidArgument(`${at} must be ${expected}, got ${JSON.stringify(got)}`);
+  return invalidArgument(`${at} must be ${expected}, got ${shownValue(got)}`);
 }

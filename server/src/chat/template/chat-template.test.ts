@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import test from "node:test";
+import { ServerError } from "../../core/server-error.ts";
 import { createTemplate } from "./chat-template.ts";
 
 async function render(text: string, variables: Record<string, unknown> = {}): Promise<string> {
@@ -111,4 +112,11 @@ test("the data of the caller stays as it is", async () => {
   const messages = [{ role: "user", content: "Hi" }];
   await render("{% set messages = messages + [{'role': 'system'}] %}{% set x = messages[0] %}{{ x }}", { messages });
   assert.deepEqual(messages, [{ role: "user", content: "Hi" }]);
+});
+
+test("render() refuses filters and tests that are no names", async () => {
+  for (const text of ["{{ 'a' | trim . upper }}", "{{ 'a' | x[0] }}", "{{ 'a' | trim().x }}", "{{ 'a' is x.y }}"]) {
+    const rendering = (async () => createTemplate({ text }).render({ messages: [], addGenerationPrompt: false }))();
+    await assert.rejects(rendering, (error) => error instanceof ServerError && error.code === "invalid_argument", text);
+  }
 });

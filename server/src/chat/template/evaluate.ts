@@ -173,9 +173,10 @@ export function applyFilter(filter: Identifier | Call, value: Value, scope: Scop
   return runFilter(name, value, args, budget);
 }
 
-function nameAndArguments(node: Identifier | Call, scope: Scope, budget: Budget): readonly [string, CallArguments] {
+/** The parser gives any expression behind the bar: `x | f . g` is a member. */
+function nameAndArguments(node: Expression, scope: Scope, budget: Budget): readonly [string, CallArguments] {
   if (node.type === "Identifier") return [node.value, NO_ARGUMENTS];
-  const { callee } = node;
-  if (callee.type !== "Identifier") throw new TemplateError("a filter or test is called by its name");
-  return [callee.value, argumentsOf(node.args, scope, budget)];
+  if (node.type !== "CallExpression" || node.callee.type !== "Identifier")
+    throw new TemplateError("a filter or test is called by its name");
+  return [node.callee.value, argumentsOf(node.args, scope, budget)];
 }

@@ -3,7 +3,7 @@
  * Format". Defaults and rules across fields are applied elsewhere.
  */
 
-import { uint64Text } from "../../core/json-object.ts";
+import { shownValue, uint64Text } from "../../core/json-object.ts";
 import { invalidArgument, type ServerError } from "../../core/server-error.ts";
 import {
   expectedOf,
@@ -62,7 +62,7 @@ function readMessage(json: unknown, name: string, path: string): WrittenMessage 
 
 function objectOf(json: unknown, path: string): Record<string, unknown> {
   if (typeof json === "object" && json !== null && !Array.isArray(json)) return json as Record<string, unknown>;
-  throw invalid(`${path === "" ? "the configuration" : `'${path}'`} expects an object, got ${shown(json)}`);
+  throw invalid(`${path === "" ? "the configuration" : `'${path}'`} expects an object, got ${shownValue(json)}`);
 }
 
 function fieldOf(spec: MessageSpec, key: string): FieldSpec | undefined {
@@ -98,16 +98,17 @@ function readValue(spec: ValueSpec, json: unknown, at: string): WrittenValue {
 function readEnum(values: readonly string[], json: unknown, at: string): string {
   const wanted = typeof json === "string" ? json.toUpperCase() : undefined;
   const value = typeof json === "number" ? values[json] : values.find((name) => name === wanted);
-  if (value === undefined) throw invalid(`'${at}' got ${shown(json)}; ${enumHint(String(json), values)}`);
+  if (value === undefined)
+    throw invalid(`'${at}' got ${shownValue(json)}; ${enumHint(typeof json === "string" ? json : "", values)}`);
   return value;
 }
 
 function readScalar(type: ScalarType, json: unknown, at: string): WrittenValue {
   const value = scalarOf(type, json);
   if (value === "range" && isIntegerType(type) && json !== "range") {
-    throw invalid(`'${at}' takes ${type} values from ${rangeText(type)}, got ${shown(json)}`);
+    throw invalid(`'${at}' takes ${type} values from ${rangeText(type)}, got ${shownValue(json)}`);
   }
-  if (value === undefined) throw invalid(`'${at}' expects ${expectedOf(type)}, got ${shown(json)}`);
+  if (value === undefined) throw invalid(`'${at}' expects ${expectedOf(type)}, got ${shownValue(json)}`);
   return value;
 }
 
@@ -126,11 +127,4 @@ function scalarOf(type: ScalarType, json: unknown): string | number | boolean | 
 function wholeNumber(json: number, type: IntegerType): number | "range" | undefined {
   if (json >= 0 && json <= 2 ** 64) return parseInteger(uint64Text(json), type);
   return json < Number.MIN_SAFE_INTEGER || json > 0 ? "range" : parseInteger(String(json), type);
-}
-
-const MAX_SHOWN_LENGTH = 60;
-
-function shown(json: unknown): string {
-  const text = JSON.stringify(json) ?? String(json);
-  return text.length > MAX_SHOWN_LENGTH ? `${text.slice(0, MAX_SHOWN_LENGTH)}...` : text;
 }

@@ -178,6 +178,21 @@ test("open() gives up a guide that takes too long, and texts under way go on", a
   assert.equal(await accepts(guides, { type: "choice", text: '["b"]' }, "b"), true);
 });
 
+/** Converting it takes the grammar library seconds; then it refuses it, so that no mask is made of it. */
+function slowToConvert(): string {
+  const names = Array.from({ length: 2500 }, (_, i) => `p${i}`);
+  const properties = Object.fromEntries(names.map((name) => [name, INTEGER]));
+  const object = { type: "object", properties, additionalProperties: false, minProperties: 20 };
+  return JSON.stringify({ anyOf: [object, { $ref: "#/absent" }] });
+}
+
+test("open() gives up a guide that takes too long to convert to EBNF, before any mask", async (t) => {
+  const guides = createGuides(t);
+  const given = guides.open({ type: "json_schema", text: slowToConvert() }, END_IDS);
+  await assert.rejects(given, /^ServerError: the guide takes more than 1 s to compile: make it simpler$/);
+  assert.equal(await accepts(guides, { type: "choice", text: '["b"]' }, "b"), true);
+});
+
 test("accept() gives up a text with an ambiguous guide, and no other", async (t) => {
   const guides = createGuides(t);
   const a = (await loadTokenizer(MODEL)).encode("a", { addSpecialTokens: false })[0] ?? 0;

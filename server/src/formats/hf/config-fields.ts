@@ -2,6 +2,7 @@
  * Typed access to the fields of a Hugging Face JSON file; errors name file and field. It knows no model. Source:
  * transformers documentation, "Configuration".
  */
+import { shownValue } from "../../core/json-object.ts";
 
 /** Differences between one model family and Llama, whose field names the callers use. */
 export interface HfFieldsOptions {
@@ -102,8 +103,7 @@ export class HfFields {
   }
 
   refusal(name: string, expected: string, value: unknown): Error {
-    const got = value === undefined ? "nothing" : (JSON.stringify(value) ?? typeof value).slice(0, 80);
-    return new Error(`${this.#at}: ${this.#nameInFile(name)}: expected ${expected}, got ${got}`);
+    return new Error(`${this.#at}: ${this.#nameInFile(name)}: expected ${expected}, got ${shownValue(value, 80)}`);
   }
   #nameInFile(name: string): string {
     return this.#aliases.get(name) ?? name;

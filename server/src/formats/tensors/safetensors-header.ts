@@ -3,7 +3,7 @@
  * "Format". Duplicate names, overlaps, holes and trailing bytes are errors. It opens no file.
  */
 
-import { isObject } from "../../core/json-object.ts";
+import { isObject, shownValue } from "../../core/json-object.ts";
 export const SAFETENSORS_DTYPE_BYTES = {
   BOOL: 1,
   U8: 1,
@@ -68,7 +68,7 @@ export function parseSafetensorsHeader(
   const dataStart = SAFETENSORS_PREFIX_BYTES + header.byteLength;
   const ranges: SafetensorsRange[] = [];
   for (const [name, entry] of Object.entries(parsed)) {
-    if (name !== "__metadata__") ranges.push(parseEntry(name, entry, dataStart, `${file}: tensor ${quote(name)}`));
+    if (name !== "__metadata__") ranges.push(parseEntry(name, entry, dataStart, `${file}: tensor ${shownValue(name)}`));
   }
   checkCoverage(ranges, dataStart, fileBytes, file);
   return new Map(ranges.map((range) => [range.name, range]));
@@ -132,13 +132,13 @@ function parseEntry(name: string, entry: unknown, dataStart: number, at: string)
 function parseDtype(value: unknown, at: string): SafetensorsDtype {
   if (typeof value === "string" && Object.hasOwn(SAFETENSORS_DTYPE_BYTES, value)) return value as SafetensorsDtype;
   throw new Error(
-    `${at}: dtype: expected one of ${Object.keys(SAFETENSORS_DTYPE_BYTES).join(", ")}, got ${quote(value)}`,
+    `${at}: dtype: expected one of ${Object.keys(SAFETENSORS_DTYPE_BYTES).join(", ")}, got ${shownValue(value)}`,
   );
 }
 
 function parseShape(value: unknown, at: string): number[] {
   if (!Array.isArray(value) || value.length > MAX_RANK || !value.every(isSize)) {
-    throw new Error(`${at}: shape: expected at most ${MAX_RANK} sizes, got ${quote(value)}`);
+    throw new Error(`${at}: shape: expected at most ${MAX_RANK} sizes, got ${shownValue(value)}`);
   }
   return value;
 }
@@ -148,7 +148,7 @@ function parseOffsets(value: unknown, at: string): [number, number] {
     const [begin, end] = value as [number, number];
     if (begin <= end) return [begin, end];
   }
-  throw new Error(`${at}: data_offsets: expected a begin and an end, got ${quote(value)}`);
+  throw new Error(`${at}: data_offsets: expected a begin and an end, got ${shownValue(value)}`);
 }
 
 /** In file order, each range must begin where the previous one ended, and the last must end with the file. */
@@ -158,7 +158,7 @@ function checkCoverage(ranges: readonly SafetensorsRange[], dataStart: number, f
   for (const { name, byteOffset, byteLength } of inOrder) {
     if (byteOffset !== end) {
       const what = byteOffset < end ? "overlaps the one before it" : "leaves a hole before it";
-      throw new Error(`${file}: tensor ${quote(name)} ${what}`);
+      throw new Error(`${file}: tensor ${shownValue(name)} ${what}`);
     }
     end += byteLength;
   }
@@ -168,9 +168,4 @@ function checkCoverage(ranges: readonly SafetensorsRange[], dataStart: number, f
 
 function isSize(value: unknown): value is number {
   return Number.isSafeInteger(value) && (value as number) >= 0;
-}
-
-/** A value for an error message, shortened: a hostile file may hold anything. */
-function quote(value: unknown): string {
-  return (JSON.stringify(value) ?? "nothing").slice(0, 80);
 }

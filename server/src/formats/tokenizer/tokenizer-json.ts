@@ -3,7 +3,7 @@
  * library and transformers documentation. Knows no encoding.
  */
 
-import { isObject } from "../../core/json-object.ts";
+import { isObject, shownValue } from "../../core/json-object.ts";
 /** A token that is matched in text before encoding. */
 export interface AddedToken {
   readonly id: number;
@@ -21,20 +21,20 @@ export interface AddedToken {
 const MAX_TOKEN_ID = 2 ** 24;
 
 export function expectRecord(value: unknown, at: string): Record<string, unknown> {
-  if (!isObject(value)) throw new Error(`${at}: expected an object, got ${describe(value)}`);
+  if (!isObject(value)) throw new Error(`${at}: expected an object, got ${shownValue(value)}`);
   return value;
 }
 
 export function expectTokenId(value: unknown, at: string): number {
   if (typeof value !== "number" || !Number.isInteger(value) || value < 0 || value > MAX_TOKEN_ID) {
-    throw new Error(`${at}: expected a token id between 0 and ${MAX_TOKEN_ID}, got ${describe(value)}`);
+    throw new Error(`${at}: expected a token id between 0 and ${MAX_TOKEN_ID}, got ${shownValue(value)}`);
   }
   return value;
 }
 
 export function parseAddedTokens(value: unknown): readonly AddedToken[] {
   if (value === undefined || value === null) return [];
-  if (!Array.isArray(value)) throw new Error(`added_tokens: expected a list, got ${describe(value)}`);
+  if (!Array.isArray(value)) throw new Error(`added_tokens: expected a list, got ${shownValue(value)}`);
   return value.map((item, index) => {
     const at = `added_tokens[${index}]`;
     const token = expectRecord(item, at);
@@ -73,11 +73,11 @@ function readVocabulary(value: unknown): ReadonlyMap<string, number> {
 
 /** Merges are "left right" or [left, right]. */
 export function parseMerges(value: unknown): readonly (readonly [string, string])[] {
-  if (!Array.isArray(value)) throw new Error(`model.merges: expected a list, got ${describe(value)}`);
+  if (!Array.isArray(value)) throw new Error(`model.merges: expected a list, got ${shownValue(value)}`);
   return value.map((entry, index) => {
     const pair: unknown = typeof entry === "string" ? splitMerge(entry) : entry;
     if (Array.isArray(pair) && typeof pair[0] === "string" && typeof pair[1] === "string") return [pair[0], pair[1]];
-    throw new Error(`model.merges[${index}]: expected two tokens, got ${describe(entry)}`);
+    throw new Error(`model.merges[${index}]: expected two tokens, got ${shownValue(entry)}`);
   });
 }
 
@@ -106,10 +106,6 @@ function splitMerge(text: string): readonly string[] {
 function tokenOfEntry(entry: unknown, index: number): string {
   const token: unknown = Array.isArray(entry) ? entry[0] : undefined;
   if (typeof token !== "string")
-    throw new Error(`model.vocab[${index}]: expected [token, score], got ${describe(entry)}`);
+    throw new Error(`model.vocab[${index}]: expected [token, score], got ${shownValue(entry)}`);
   return token;
-}
-
-function describe(value: unknown): string {
-  return JSON.stringify(value)?.slice(0, 60) ?? "nothing";
 }

@@ -3,10 +3,12 @@
  * our own. Source: tokenizers library documentation.
  */
 import * as huggingFace from "@huggingface/tokenizers";
+import { isObject } from "../../core/json-object.ts";
 import { MAX_UNPAUSED_TEXT_CHARS } from "../../core/limits.ts";
 import { invalidArgument } from "../../core/server-error.ts";
-import type { IdList } from "./byte-level-bpe.ts";
+import { IdList } from "./byte-level-bpe.ts";
 import type { EncodeSteps, Pauses } from "./section-encoder.ts";
+import { expectTokenId } from "./tokenizer-json.ts";
 
 /** The part of the library that we use; its own declarations do not resolve under `nodenext`. */
 interface Library {
@@ -22,10 +24,29 @@ interface GeneralTokenizer {
 
 const library = huggingFace as unknown as Library;
 
+const FILE = "tokenizer.json";
+/** Sections that a file may leave out; the library wants them there. */
+const ABSENT = { normalizer: null, pre_tokenizer: null, post_processor: null, decoder: null, added_tokens: [] };
+/** A word, a number, marks, white space and letters of other scripts. */
+const PROBE = "Word 12, n't\n \u00e9\u4e16";
+const MAX_PROBED_IDS = 64;
+
+/** The library does not check the file: what is missing fails with an error of the engine, when it is used. */
+function usable<Result>(use: () => Result): Result {
+  try {
+    return use();
+  } catch (cause) {
+    const reason = cause instanceof Error ? cause.message : String(cause);
+    throw new Error(`${FILE}: the tokenizer cannot be used: ${reason}`, { cause });
+  }
+}
+
 /** Translates a `pattern` from Oniguruma syntax to JavaScript. Undefined when it has no counterpart. */
 export function translatePattern(pattern: unknown): RegExp | undefined {
+  const { Regex, String: text } = isObject(pattern) ? pattern : {};
+  if (typeof Regex !== "string" && (Regex !== undefined || typeof text !== "string")) return undefined;
   const section = { type: "Split", pattern, behavior: "Isolated", invert: true };
-  return new library.SplitPreTokenizer(section).pattern ?? undefined;
+  return usable(() => new library.SplitPreTokenizer(section).pattern) ?? undefined;
 }
 
 export class LibraryTokenizer implements EncodeSteps {
@@ -45,20 +66,31 @@ export class LibraryTokenizer implements EncodeSteps {
         `text of ${text.length} characters is longer than the ${MAX_UNPAUSED_TEXT_CHARS} that this kind of tokenizer takes`,
       );
     }
-    for (const id of this.#library().encode(text, { add_special_tokens: false }).ids) {
+    const { ids } = usable(() => this.#library().encode(text, { add_special_tokens: false }));
+    for (const id of ids) {
       // The library gives undefined for a character that is neither in the vocabulary nor covered by an unknown token.
-      if (typeof id === "number") out.push(id);
+      if (id !== undefined) out.push(expectTokenId(id, `${FILE}: a token of the text`));
     }
   }
 
   decode(ids: number[]): string {
-    const known = ids.filter((id) => this.#library().id_to_token(id) !== undefined);
-    return known.length === 0 ? "" : this.#library().decode(known, { clean_up_tokenization_spaces: false });
+    const library = usable(() => this.#library());
+    const known = ids.filter((id) => library.id_to_token(id) !== undefined);
+    if (known.length === 0) return "";
+    const text: unknown = usable(() => library.decode(known, { clean_up_tokenization_spaces: false }));
+    if (typeof text !== "string") throw new Error(`${FILE}: decoder: expected one that gives a text`);
+    return text;
+  }
+
+  /** Finds most faults of the file when it is loaded, and not at the first request. @throws Error naming the file */
+  expectUsable(vocabularySize: number): void {
+    this.encodeSteps(PROBE, new IdList(PROBE.length)).next();
+    this.decode(Array.from({ length: Math.min(vocabularySize, MAX_PROBED_IDS) }, (_, id) => id));
   }
 
   /** Built on first use: it indexes vocabulary and merges again. */
   #library(): GeneralTokenizer {
-    this.#tokenizer ??= new library.Tokenizer(this.#json, this.#config);
+    this.#tokenizer ??= new library.Tokenizer({ ...ABSENT, ...this.#json }, this.#config);
     return this.#tokenizer;
   }
 }

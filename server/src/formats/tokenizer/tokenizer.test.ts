@@ -315,3 +315,24 @@ function libraryEncoder(file: object): (text: string) => number[] {
   const library = new Library(file, config as object);
   return (text) => library.encode(text, { add_special_tokens: false }).ids;
 }
+
+test("createTokenizer() refuses files that the library cannot use, when they are loaded", () => {
+  const unigram = {
+    type: "Unigram",
+    unk_id: 0,
+    vocab: [
+      ["<unk>", 0],
+      ["a", -1],
+    ],
+  };
+  const refused: readonly (readonly [json: object, message: RegExp])[] = [
+    [{ model: { ...unigram, unk_id: 2 ** 31 } }, /^Error: tokenizer\.json: a token of the text: expected a token id/],
+    [
+      { model: unigram, normalizer: { type: "Sequence", normalizers: 5 } },
+      /^Error: tokenizer\.json: the tokenizer cannot be used: /,
+    ],
+    [{ model: unigram, decoder: { type: "Replace" } }, /^Error: tokenizer\.json: the tokenizer cannot be used: /],
+    [{ model: { type: "BPE", vocab: { a: 0 }, merges: [5] } }, /^Error: /],
+  ];
+  for (const [tokenizer, message] of refused) assert.throws(() => createTokenizer({ tokenizer, config: {} }), message);
+});

@@ -64,19 +64,22 @@ export function createTokenizer(files: TokenizerFiles): Tokenizer {
   for (const [token, id] of ids) tokens[id] = token;
   const library = new LibraryTokenizer(json, config);
   const idOf = (name: string): number | undefined => ids.get(tokenText(config, name) ?? "");
+  const encoder =
+    (files.codec === undefined ? undefined : new SectionEncoder(files.codec, addedTokens)) ??
+    tryCreateByteLevelEncoder(json, vocabulary, addedTokens) ??
+    tryCreateCharacterEncoder(json, vocabulary, addedTokens) ??
+    library;
+  const pieces = tryParsePieces(json.decoder, tokens);
+  if (encoder === library || pieces === undefined) library.expectUsable(tokens.length);
   return new Tokenizer({
     tokens,
     ids,
     specialIds: new Set(addedTokens.filter(({ isSpecial }) => isSpecial).map(({ id }) => id)),
     frame: parsePostProcessor(json.post_processor),
     pairTemplate: parsePairTemplate(json.post_processor),
-    encoder:
-      (files.codec === undefined ? undefined : new SectionEncoder(files.codec, addedTokens)) ??
-      tryCreateByteLevelEncoder(json, vocabulary, addedTokens) ??
-      tryCreateCharacterEncoder(json, vocabulary, addedTokens) ??
-      library,
+    encoder,
     library,
-    pieces: tryParsePieces(json.decoder, tokens),
+    pieces,
     bosId: idOf("bos_token"),
     eosId: idOf("eos_token"),
     padId: idOf("pad_token") ?? idOf("eos_token"),

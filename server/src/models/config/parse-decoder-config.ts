@@ -100,8 +100,8 @@ function parseFields(
         : Object.freeze([...ids("decoder_start_token_id"), ...ids("forced_bos_token_id")]),
   };
   if (!isConverted) refuseUnknownFields(fields, architecture);
-  const config = Object.freeze({ ...described, maxPositions: shownPositions(described, architecture) });
-  const parsed = { config, weights: architecture.weights };
+  const finished = Object.freeze({ ...described, maxPositions: shownPositions(described, architecture) });
+  const parsed = { config: finished, weights: architecture.weights };
   return { parsed: encoder === undefined ? parsed : { ...parsed, encoder }, fields };
 }
 

@@ -21,7 +21,11 @@ const LAST_KNOWN: number = FRAME.continuation;
 
 export class FrameParser {
   readonly #receiver: FrameReceiver;
+  /** The bytes so far of a frame that is not whole; room for all of it, so that frames in small pieces are copied once. */
   #kept: Buffer = EMPTY;
+  #numKept = 0;
+  /** Bytes that the next step takes at least. */
+  #needed = PREFACE.length;
   #hasPreface = false;
   /** The current DATA frame: rest of its payload, its padding, and bytes of unknown frames. */
   #dataLeft = 0;
@@ -38,27 +42,57 @@ export class FrameParser {
 
   /** A frame has begun, and what has come of it is kept. */
   get isHalf(): boolean {
-    return this.#kept.length > 0;
+    return this.#numKept > 0;
   }
 
   /** Discards all further input. */
   stop(): void {
     this.#isStopped = true;
-    this.#kept = EMPTY;
+    this.#forget();
   }
 
   /** @throws Http2Fault */
   push(chunk: Buffer): void {
     if (this.#isStopped) return;
-    const bytes = this.#kept.length === 0 ? chunk : Buffer.concat([this.#kept, chunk]);
-    this.#kept = EMPTY;
+    const bytes = this.#numKept === 0 ? chunk : this.#joined(chunk);
+    if (bytes === undefined) return;
     let at = this.#hasPreface ? 0 : this.#preface(bytes);
     while (this.#hasPreface && !this.#isStopped) {
       const used = this.#dataLeft + this.#skipLeft > 0 ? this.#rest(bytes, at) : this.#start(bytes, at);
       if (used === 0) break;
       at += used;
     }
-    if (!this.#isStopped && at < bytes.length) this.#kept = bytes.subarray(at);
+    if (!this.#isStopped && at < bytes.length) this.#keep(bytes.subarray(at));
+  }
+
+  /** Undefined: the frame is still not whole, and the chunk is kept. */
+  #joined(chunk: Buffer): Buffer | undefined {
+    const end = this.#numKept + chunk.length;
+    // Before its end, the preface is compared as it comes.
+    if (end < this.#needed && this.#hasPreface) {
+      chunk.copy(this.#kept, this.#numKept);
+      this.#numKept = end;
+      return undefined;
+    }
+    const bytes = Buffer.concat([this.#kept.subarray(0, this.#numKept), chunk]);
+    this.#forget();
+    return bytes;
+  }
+
+  #keep(bytes: Buffer): void {
+    this.#kept = Buffer.allocUnsafeSlow(this.#needed);
+    this.#numKept = bytes.copy(this.#kept);
+  }
+
+  #forget(): void {
+    this.#kept = EMPTY;
+    this.#numKept = 0;
+  }
+
+  /** Says how many bytes the step takes. @returns 0: too few are there */
+  #wait(bytes: number): 0 {
+    this.#needed = bytes;
+    return 0;
   }
 
   #preface(bytes: Buffer): number {
@@ -87,7 +121,7 @@ export class FrameParser {
 
   /** @returns bytes taken; 0: too few */
   #start(bytes: Buffer, at: number): number {
-    if (bytes.length - at < FRAME_HEADER_BYTES) return 0;
+    if (bytes.length - at < FRAME_HEADER_BYTES) return this.#wait(FRAME_HEADER_BYTES);
     const length = bytes.readUIntBE(at, 3);
     const type = bytes[at + 3] ?? 0;
     const flags = bytes[at + 4] ?? 0;
@@ -105,7 +139,7 @@ export class FrameParser {
       return FRAME_HEADER_BYTES;
     }
     const end = at + FRAME_HEADER_BYTES + length;
-    if (bytes.length < end) return 0;
+    if (bytes.length < end) return this.#wait(end - at);
     this.numFrames += 1;
     this.#receiver.frame(type, flags, streamId, bytes.subarray(at + FRAME_HEADER_BYTES, end));
     return end - at;
@@ -114,7 +148,7 @@ export class FrameParser {
   #startData(bytes: Buffer, at: number, length: number, flags: number, streamId: number): number {
     const isPadded = (flags & FLAG.padded) !== 0;
     const head = FRAME_HEADER_BYTES + (isPadded ? 1 : 0);
-    if (isPadded && length > 0 && bytes.length - at < head) return 0;
+    if (isPadded && length > 0 && bytes.length - at < head) return this.#wait(head);
     const padding = isPadded ? (bytes[at + FRAME_HEADER_BYTES] ?? 0) : 0;
     if (isPadded && padding >= length) throw new Http2Fault(HTTP2_ERROR.protocol, "padding is longer than its frame");
     this.numFrames += 1;

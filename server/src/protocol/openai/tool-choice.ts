@@ -51,7 +51,8 @@ function readChoice(parts: ToolChoiceParts): ToolChoice {
   if (value === "auto") return auto;
   if (value === "required" || value === "any") return tools.length === 0 ? "none" : "required";
   if (!isObject(value)) throw wrongChoice(param);
-  return parts.namedTypes.includes(String(value.type ?? "function")) ? namedChoice(parts, value) : auto;
+  const type: unknown = value.type ?? "function"; // of any kind: {"toString": 1} does not convert to a text
+  return parts.namedTypes.some((name) => name === type) ? namedChoice(parts, value) : auto;
 }
 
 function namedChoice({ param, tools, nameOf }: ToolChoiceParts, value: JsonObject): ToolChoice {
