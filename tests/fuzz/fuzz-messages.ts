@@ -1,4 +1,4 @@
-/** What a process under fuzzing tells the one that watches it. */
+/** Messages of a process under fuzzing to the one that watches it. */
 
 export interface FuzzProgress {
   readonly kind: "progress";
