@@ -4,6 +4,7 @@ import { test } from "node:test";
 import * as limits from "../../server/src/core/limits.ts";
 import * as http2Limits from "../../server/src/protocol/http2/limits.ts";
 import * as wireLimits from "../../wire/src/limits.ts";
+import { CONNECTION_ROWS } from "./connection-rows.ts";
 import { GRPC_ROWS } from "./grpc-rows.ts";
 import { HTTP_ROWS } from "./http-rows.ts";
 import { IMAGE_ROWS } from "./image-rows.ts";
@@ -19,6 +20,7 @@ const ROWS: readonly LimitRow[] = [
   ...OPENAI_ROWS,
   ...MCP_ROWS,
   ...IMAGE_ROWS,
+  ...CONNECTION_ROWS,
 ];
 const CONSTANTS: ReadonlyMap<string, number> = new Map(Object.entries({ ...limits, ...http2Limits, ...wireLimits }));
 

@@ -7,7 +7,50 @@ const BODY = "server/src/protocol/http/transport/read-body.ts";
 const CLASSIFICATION = "server/src/protocol/classification.ts";
 const DECODE = "server/src/protocol/http/infer/decode-infer.ts";
 
+const PEERS = "server/src/protocol/peer-connections.ts";
+const PEER_TESTS = ["server/src/protocol/peer-connections.test.ts"];
+
 export const HTTP_MUTANTS: readonly Mutant[] = [
+  {
+    property: "P3",
+    name: "connections of one peer that wait, any number",
+    file: PEERS,
+    from: "if (peer.entries.size > this.#limits.maxWaiting) this.#closeWaiting(peer);",
+    to: "",
+    tests: PEER_TESTS,
+  },
+  {
+    property: "P3",
+    name: "any number of connections",
+    file: PEERS,
+    from: "this.#count >= this.#limits.maxConnections && !this.#makeRoom(peer)",
+    to: "this.#count < 0",
+    tests: PEER_TESTS,
+  },
+  {
+    property: "P3",
+    name: "room for connections at the cost of small peers",
+    file: PEERS,
+    from: "if (peer.entries.size > greediest.entries.size) greediest = peer;",
+    to: "if (peer.entries.size < greediest.entries.size) greediest = peer;",
+    tests: PEER_TESTS,
+  },
+  {
+    property: "P3",
+    name: "room for connections at the cost of requests",
+    file: PEERS,
+    from: 'if (entry.activity() === "busy") continue;',
+    to: "",
+    tests: PEER_TESTS,
+  },
+  {
+    property: "P3",
+    name: "JSON of any depth within error messages",
+    file: "server/src/core/json-object.ts",
+    from: "i < items.length && !this.#isFull;",
+    to: "i < items.length;",
+    tests: ["server/src/core/shown-value.test.ts"],
+  },
   {
     property: "P1",
     name: "any number of chunks",

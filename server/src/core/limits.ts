@@ -30,6 +30,13 @@ export const MAX_GRPC_CONCURRENT_STREAMS = 1024;
 /** Bytes of the metadata of one call, 32 more for each field (RFC 9113, 6.5.2): gRPC's hard limit. */
 export const MAX_GRPC_HEADER_LIST_BYTES: number = 16 * 1024;
 
+// Connections
+
+/** Open connections of all listeners together; three quarters of the process's descriptors, where these are fewer. */
+export const MAX_CONNECTIONS = 65_536;
+/** Connections of one peer without a whole request so far: half-open, silent, half-sent. The oldest go. */
+export const MAX_PEER_WAITING_CONNECTIONS = 1024;
+
 // Any inference request
 
 /** Elements of an output for `classification`: they are sorted without a pause. */

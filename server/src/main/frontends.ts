@@ -35,6 +35,7 @@ import { HttpApi } from "../protocol/http/routes/http-api.ts";
 import type { ApiHandler } from "../protocol/http/transport/listener.ts";
 import type { McpModule } from "../protocol/mcp/mcp-endpoint.ts";
 import { createMetricsFrontend } from "../protocol/metrics/frontend.ts";
+import { PeerConnections } from "../protocol/peer-connections.ts";
 import { SharedMemoryRegions } from "../protocol/shared-memory.ts";
 import { readTls } from "../protocol/tls-files.ts";
 import { consoleApis } from "./console/console-apis.ts";
@@ -155,6 +156,7 @@ interface Parts {
   readonly threads: JsonThreads;
   /** One for all front ends. */
   readonly bodyBudget: BodyBudget;
+  readonly peers: PeerConnections;
   readonly regions: SharedMemoryRegions;
   /** Open requests of clients, by protocol. */
   readonly open: Map<string, OpenWork>;
@@ -169,7 +171,7 @@ interface Parts {
 
 /** `closers` end streams that would stay open for ever. */
 function createServices(
-  { options, ...rest }: Omit<Parts, "load" | "regions" | "threads" | "apis" | "bodyBudget">,
+  { options, ...rest }: Omit<Parts, "load" | "regions" | "threads" | "apis" | "bodyBudget" | "peers">,
   closers: (() => Promise<void>)[],
 ): Service[] {
   const { metrics, log, open } = rest;
@@ -185,6 +187,7 @@ function createServices(
     apis,
     threads: jsonThreads(options),
     bodyBudget: defaultBodyBudget(),
+    peers: new PeerConnections(),
   };
   const services =
     options.http.isEnabled && options.grpc.isEnabled && options.http.isOnePort
@@ -198,6 +201,7 @@ function createServices(
       address,
       port,
       log,
+      peers: parts.peers,
       cors: metricsCors(options),
     });
     services.push({ name: "Metrics Service", protocol: "metrics", endpoint: options.metrics, listener });
@@ -254,7 +258,7 @@ function onePortServices(parts: Parts): Service[] {
   return [{ ...service, listener: { listen: service.listener.listen, close } }];
 }
 
-function openAiServices({ options, apis, metrics, log, open, bodyBudget }: Parts): Service[] {
+function openAiServices({ options, apis, metrics, log, open, bodyBudget, peers }: Parts): Service[] {
   const { port } = options.openai;
   if (port === undefined || apis.length === 0) return [];
   const { address, tls, maxConnectionAgeMs } = options.http;
@@ -269,7 +273,7 @@ function openAiServices({ options, apis, metrics, log, open, bodyBudget }: Parts
       return bytesReply("text/plain; charset=utf-8", [Buffer.from(await metrics.render())]);
     },
   };
-  const place = { address, port, tls: readTls(tls, "http"), maxConnectionAgeMs, bodyBudget };
+  const place = { address, port, tls: readTls(tls, "http"), maxConnectionAgeMs, bodyBudget, peers };
   const front = createApiFrontend(withCors(new ApiChain(apis, rest), options.http.cors), place, log);
   open.set("openai", front);
   return [{ name: "OpenAI Service", protocol: "openai", endpoint, listener: listenerOf(front) }];
@@ -286,7 +290,7 @@ function cloudServices(parts: Parts): Service[] {
     wrap: (api: HttpApi, guard: RouteGuard) => ApiHandler & { start?: () => void },
   ): void => {
     const ofHttp = { ...httpParts(parts), keys: keysFor(protocol, parts) };
-    const place = { address: endpoint.address, port: endpoint.port, bodyBudget: parts.bodyBudget };
+    const place = { address: endpoint.address, port: endpoint.port, bodyBudget: parts.bodyBudget, peers: parts.peers };
     const api = wrap(new HttpApi(ofHttp), new RouteGuard(ofHttp.options.restricted, ofHttp.keys));
     const logName = protocol === "sagemaker" ? "SageMaker" : "Vertex AI";
     const listener = listenerOf(createApiFrontend(api, place, parts.log, logName));
@@ -315,7 +319,7 @@ function httpParts({ options, ...parts }: Parts): HttpFrontendDependencies & Pic
     options.http;
   const restricted = restrictedGroups(accessKeys);
   const tls = readTls(options.http.tls, "http");
-  const place = { address, port, reusePort, tls, maxConnectionAgeMs, bodyBudget: parts.bodyBudget };
+  const place = { address, port, reusePort, tls, maxConnectionAgeMs, bodyBudget: parts.bodyBudget, peers: parts.peers };
   const metricsPage = options.metrics.isEnabled ? { metricsPage: () => parts.metrics.render() } : {};
   return {
     ...parts,
@@ -336,7 +340,7 @@ function listenerOf(front: HttpFrontend): Listener {
   return { listen: () => front.listen(), close: (closing) => front.close(closing?.graceMs, closing?.isHandedOver) };
 }
 
-function grpcOptions({ options, bodyBudget }: Parts): GrpcOptions {
+function grpcOptions({ options, bodyBudget, peers }: Parts): GrpcOptions {
   const { grpc } = options;
   const { keepalive } = grpc;
   return {
@@ -358,5 +362,6 @@ function grpcOptions({ options, bodyBudget }: Parts): GrpcOptions {
     },
     maxMessageBytes: MAX_GRPC_MESSAGE_BYTES,
     bodyBudget,
+    peers,
   };
 }

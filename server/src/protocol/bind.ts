@@ -5,6 +5,7 @@
 import { lstatSync, unlinkSync } from "node:fs";
 import { type AddressInfo, createConnection, type ListenOptions, type Server } from "node:net";
 import process from "node:process";
+import type { PeerConnections } from "./peer-connections.ts";
 
 export interface BindOptions {
   /** A host, or `unix:` and the path of a socket. */
@@ -13,6 +14,8 @@ export interface BindOptions {
   readonly port: number;
   /** Other processes may listen at the same port; the system shares connections out. */
   readonly reusePort?: boolean;
+  /** Counts the connections; absent: they have no limit. */
+  readonly peers?: PeerConnections | undefined;
 }
 
 export interface BoundAddress {
@@ -43,6 +46,7 @@ export function canReusePort(version: string = process.versions.node): boolean {
 /** @throws the error of the socket, e.g. EADDRINUSE */
 export async function bind(server: Server, options: BindOptions): Promise<BoundAddress> {
   const path = unixPath(options.address);
+  options.peers?.watch(server);
   if (path !== undefined) await removeDeadSocket(path);
   await new Promise<void>((resolve, reject) => {
     server.once("error", reject);

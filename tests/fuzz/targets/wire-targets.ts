@@ -34,7 +34,7 @@ import { mutateProto } from "../mutators/mutate-proto.ts";
 
 const MAX_LIST_BYTES = 16_384;
 const MAX_INPUT_BYTES = 65_536;
-const MAX_CASE_MS = 50;
+const MAX_CASE_MS = 100;
 
 const MODEL = {
   name: "m",

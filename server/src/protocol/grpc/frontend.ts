@@ -118,6 +118,7 @@ class Frontend implements GrpcFrontend, CallEnvironment, ConnectionHost {
     this.#watch(socket);
     const connection = new Connection(socket, this.#options.keepalive, this);
     this.#connections.add(connection);
+    this.#options.peers?.describe(socket, () => connection.activity);
     if (this.#isDraining) connection.leave();
   }
 

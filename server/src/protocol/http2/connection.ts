@@ -4,6 +4,7 @@
  * noticed. Knows no gRPC.
  */
 import type { Socket } from "node:net";
+import type { Activity } from "../peer-connections.ts";
 import { FLAG, FRAME, HTTP2_ERROR, Http2Fault, MAX_WINDOW_BYTES, SETTING } from "./codes.ts";
 import type { ConnectionLimits, ConnectionListener } from "./connection-listener.ts";
 import { FloodGuard } from "./flood-guard.ts";
@@ -79,6 +80,13 @@ export class Http2Connection implements FrameReceiver, StreamTransport, Received
 
   get streamCount(): number {
     return this.#streams.size;
+  }
+
+  /** A stream is worked on when its request has come whole, or when its answer has begun. */
+  get activity(): Activity {
+    if (this.#streams.size === 0) return this.#send.numFrames === 0 ? "waiting" : "idle";
+    for (const { isInputOver, hasHead } of this.#streams.values()) if (isInputOver || hasHead) return "busy";
+    return "waiting";
   }
 
   start(): void {

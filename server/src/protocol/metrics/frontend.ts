@@ -1,10 +1,12 @@
 /** GET /metrics on a port of its own, in the Prometheus exposition format. Knows no metric. */
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import type { Socket } from "node:net";
 import type { Logger } from "../../observe/log.ts";
 import { type BindOptions, type BoundAddress, bind } from "../bind.ts";
 import type { Cors } from "../http/cors.ts";
 import { describeCall } from "../http/describe-call.ts";
 import { type CloseOptions, close } from "../http-listener.ts";
+import { httpActivity } from "../peer-connections.ts";
 
 export interface MetricsFrontendOptions extends BindOptions {
   /** The exposition text, made anew for every scrape. */
@@ -21,7 +23,9 @@ export interface MetricsFrontend {
 }
 
 export function createMetricsFrontend({ render, log, cors, ...place }: MetricsFrontendOptions): MetricsFrontend {
+  const latest = new WeakMap<Socket, ServerResponse>();
   const server = createServer((request, response) => {
+    latest.set(request.socket, response);
     response.sendDate = false;
     const { method = "", url = "" } = request;
     log.verbose(1, "http_server", () => `HTTP request: ${describeCall({ method, path: url.split("?", 1)[0] ?? "" })}`);
@@ -32,6 +36,7 @@ export function createMetricsFrontend({ render, log, cors, ...place }: MetricsFr
       else send(response, 500, "text/plain", '{"error":"Internal error"}');
     });
   });
+  server.on("connection", (socket: Socket) => place.peers?.describe(socket, () => httpActivity(latest.get(socket))));
   return { listen: () => bind(server, place), close: (options) => close(server, options) };
 }
 

@@ -8,6 +8,7 @@ import { HTTP2_ERROR, type Http2Fault } from "../../http2/codes.ts";
 import { Http2Connection } from "../../http2/connection.ts";
 import type { ConnectionLimits, ConnectionListener } from "../../http2/connection-listener.ts";
 import type { Http2Stream } from "../../http2/stream.ts";
+import type { Activity } from "../../peer-connections.ts";
 import type { GrpcKeepaliveOptions } from "../options.ts";
 import { isPingTooEarly } from "./ping-policy.ts";
 
@@ -52,6 +53,10 @@ export class Connection implements ConnectionListener {
       this.#ageTimer = setTimeout(() => this.#aged(), Math.min(keepalive.maxConnectionAgeMs, MAX_TIMER_MS)).unref();
     }
     this.#http2.start();
+  }
+
+  get activity(): Activity {
+    return this.#http2.activity;
   }
 
   stream(stream: Http2Stream): void {

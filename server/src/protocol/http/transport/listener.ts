@@ -19,6 +19,7 @@ import { BodyBudget, defaultBodyBudget } from "../../body-budget.ts";
 import { HTTP2_ERROR } from "../../http2/codes.ts";
 import type { Http2Stream } from "../../http2/stream.ts";
 import { shareListener } from "../../one-port.ts";
+import { httpActivity } from "../../peer-connections.ts";
 import type { TlsMaterial } from "../../tls-files.ts";
 import type { HttpCall } from "../http-call.ts";
 import type { HttpReply, HttpStreamReply } from "../http-reply.ts";
@@ -108,6 +109,7 @@ export class HttpListener {
       this.#connectionCount += 1;
       if (isTls) this.#silent.addSecure(socket);
       else this.#silent.add(socket);
+      options.peers?.describe(socket, () => httpActivity(this.#latest.get(socket)));
       socket.once("close", () => {
         this.#connectionCount -= 1;
       });
