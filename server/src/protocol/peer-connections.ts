@@ -22,11 +22,11 @@ export interface PeerLimits {
 }
 
 const MIN_WAITING_MS = 5000;
-/** Of the process's descriptors; the rest is for models, their files and their processes. */
+/** Share of the process's descriptors; the rest is for models, their files and their processes. */
 const DESCRIPTOR_SHARE = 0.75;
 /** Looking at all connections of a peer takes a while: not at each new one. */
 const SCAN_INTERVAL_MS = 1000;
-/** Where the system does not tell. */
+/** For systems that do not tell. */
 const USUAL_DESCRIPTORS = 1024;
 
 interface Entry {
