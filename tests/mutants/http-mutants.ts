@@ -7,10 +7,27 @@ const BODY = "server/src/protocol/http/transport/read-body.ts";
 const CLASSIFICATION = "server/src/protocol/classification.ts";
 const DECODE = "server/src/protocol/http/infer/decode-infer.ts";
 
+const PATTERN_TESTS = ["server/src/formats/tokenizer/pattern/linear-regexp.test.ts"];
 const PEERS = "server/src/protocol/peer-connections.ts";
 const PEER_TESTS = ["server/src/protocol/peer-connections.test.ts"];
 
 export const HTTP_MUTANTS: readonly Mutant[] = [
+  {
+    property: "P18",
+    name: "patterns of tokenizers that backtrack without a bound",
+    file: "server/src/formats/tokenizer/pattern/linear-regexp.ts",
+    from: "if (pattern instanceof LinearRegExp || isPlainPattern(pattern.source)) return pattern;",
+    to: "if (pattern.source.length >= 0) return pattern;",
+    tests: PATTERN_TESTS,
+  },
+  {
+    property: "P18",
+    name: "patterns of tokenizers that take any number of steps",
+    file: "server/src/formats/tokenizer/pattern/linear-regexp.ts",
+    from: "if (this.steps > MAX_MATCH_STEPS) throw tooSlow();",
+    to: "",
+    tests: PATTERN_TESTS,
+  },
   {
     property: "P3",
     name: "connections of one peer that wait, any number",

@@ -7,6 +7,7 @@ import { isObject } from "../../core/json-object.ts";
 import { MAX_UNPAUSED_TEXT_CHARS } from "../../core/limits.ts";
 import { invalidArgument } from "../../core/server-error.ts";
 import { IdList } from "./byte-level-bpe.ts";
+import { boundedPattern } from "./pattern/linear-regexp.ts";
 import type { EncodeSteps, Pauses } from "./section-encoder.ts";
 import { expectTokenId } from "./tokenizer-json.ts";
 
@@ -30,6 +31,8 @@ const ABSENT = { normalizer: null, pre_tokenizer: null, post_processor: null, de
 /** A word, a number, marks, white space and letters of other scripts. */
 const PROBE = "Word 12, n't\n \u00e9\u4e16";
 const MAX_PROBED_IDS = 64;
+/** Parts of one section: a longer list is a vocabulary. */
+const MAX_PARTS = 256;
 
 /** The library does not check the file: what is missing fails with an error of the engine, when it is used. */
 function usable<Result>(use: () => Result): Result {
@@ -41,12 +44,36 @@ function usable<Result>(use: () => Result): Result {
   }
 }
 
+/** Parts are functions with fields; none lies deeper. */
+const MAX_PART_DEPTH = 8;
+
+/** Puts bounded patterns into the place of those that parts of the library have made. */
+function boundPatterns(part: object, depth = 0, seen = new Set<object>()): void {
+  if (depth > MAX_PART_DEPTH || seen.has(part)) return;
+  seen.add(part);
+  const fields = part as Record<string, unknown>;
+  for (const name of Object.keys(part)) {
+    const value = fields[name];
+    if (value instanceof RegExp) fields[name] = boundedPattern(value);
+    else if (isPart(value)) boundPatterns(value, depth + 1, seen);
+  }
+}
+
+/** Vocabularies are maps, and lists of texts. */
+function isPart(value: unknown): value is object {
+  if (Array.isArray(value)) return typeof value[0] !== "string" && value.length < MAX_PARTS;
+  return typeof value === "function" || (isObject(value) && !(value instanceof Map));
+}
+
 /** Translates a `pattern` from Oniguruma syntax to JavaScript. Undefined when it has no counterpart. */
 export function translatePattern(pattern: unknown): RegExp | undefined {
   const { Regex, String: text } = isObject(pattern) ? pattern : {};
   if (typeof Regex !== "string" && (Regex !== undefined || typeof text !== "string")) return undefined;
   const section = { type: "Split", pattern, behavior: "Isolated", invert: true };
-  return usable(() => new library.SplitPreTokenizer(section).pattern) ?? undefined;
+  return usable(() => {
+    const made = new library.SplitPreTokenizer(section).pattern;
+    return made === null ? undefined : boundedPattern(made);
+  });
 }
 
 export class LibraryTokenizer implements EncodeSteps {
@@ -90,7 +117,10 @@ export class LibraryTokenizer implements EncodeSteps {
 
   /** Built on first use: it indexes vocabulary and merges again. */
   #library(): GeneralTokenizer {
-    this.#tokenizer ??= new library.Tokenizer({ ...ABSENT, ...this.#json }, this.#config);
+    if (this.#tokenizer === undefined) {
+      this.#tokenizer = new library.Tokenizer({ ...ABSENT, ...this.#json }, this.#config);
+      boundPatterns(this.#tokenizer);
+    }
     return this.#tokenizer;
   }
 }
