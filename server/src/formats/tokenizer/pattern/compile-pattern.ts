@@ -1,4 +1,4 @@
-/** Compiles a parsed pattern to the instructions of a backtracking machine (R. Cox, "Regular Expression Matching: the VM Approach"). */
+/** Compiles a parsed pattern to the instructions of a backtracking machine. Source: R. Cox, "Regular Expression Matching: the VM Approach". */
 import type { PatternNode } from "./parse-pattern.ts";
 
 export type Instruction =

@@ -1,6 +1,6 @@
 /**
  * Decides whether a backtracking engine matches a pattern in time that is linear in the text, whatever the text (CWE-1333). Sound,
- * not complete: it knows what published tokenizers use, and says no to all else.
+ * not complete: it knows what published tokenizers use, and says no to all else. Source: own design.
  */
 import { type PatternNode, parsePattern } from "./parse-pattern.ts";
 

@@ -1,6 +1,6 @@
 /**
  * A regular expression whose time is linear in the text and bounded, with the matches of the engine's own: backtracking that visits
- * each step of the pattern at each place once (RE2's "bit state" matcher). For patterns of models that could take exponential time.
+ * each step of the pattern at each place once. For patterns of models that could take exponential time. Source: RE2, bitstate.cc.
  */
 import { invalidArgument } from "../../../core/server-error.ts";
 import { compilePattern, type Instruction } from "./compile-pattern.ts";
