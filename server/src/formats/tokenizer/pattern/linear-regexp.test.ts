@@ -27,7 +27,7 @@ const TEXTS: readonly string[] = [
   "AAAA aaaa AAaa \u01c5\u02b0 'll 'LL 're",
   "a".repeat(18),
 ];
-/** Of every construct that the parser takes. */
+/** Every construct that the parser takes. */
 const CONSTRUCTS: readonly string[] = [
   "a|ab|abc",
   "(?:ab|a)(?:c|bcd)?",
