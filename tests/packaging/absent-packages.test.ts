@@ -102,6 +102,7 @@ for (const [command, name] of [
   ["trtexec", "@nereid/onnx-tools"],
   ["index", "@nereid/retrieval"],
   ["bench", "@nereid/perf"],
+  ["tune", "@nereid/perf"],
   ["conformance", "@nereid/perf"],
 ] as const) {
   test(`\`nereid ${command}\` ends with one line that names ${name}`, () => {

@@ -17,6 +17,7 @@ import { createHttpApi } from "../target/http-api.ts";
 import type { ServerApi } from "../target/server-api.ts";
 import { parseHeaders, parseTarget, type Target } from "../target/target.ts";
 import { parseShape } from "./infer-options.ts";
+import { NO_TLS_FILES } from "./no-tls-files.ts";
 
 const FLAGS = {
   model: {
@@ -58,14 +59,6 @@ const SYNTAX: CommandSyntax<typeof FLAGS> = {
   positionals: [{ name: "url", summary: "host:port or URL of its HTTP port" }],
   examples: ["nereid conformance localhost:8000 --grpc-url localhost:8001 --html report.html"],
 };
-
-const NO_TLS_FILES = {
-  "ssl-grpc-use-ssl": false,
-  "ssl-https-verify-peer": 1,
-  "ssl-https-ca-certificates-file": undefined,
-  "ssl-https-client-certificate-file": undefined,
-  "ssl-https-private-key-file": undefined,
-} as const;
 
 export async function conformanceCommand(argv: readonly string[]): Promise<void> {
   await runCommand(SYNTAX, argv, async ({ values, positionals: [url = ""], reporter, signal }) => {

@@ -11,6 +11,8 @@ export interface PlotSeries {
   readonly name: string;
   /** In the order in which they are joined. */
   readonly points: readonly (readonly [x: number, y: number])[];
+  /** Marks without a line. */
+  readonly isScatter?: boolean;
 }
 
 export interface Table {
@@ -89,7 +91,7 @@ function plotHtml(plot: Plot): string {
 }
 
 function seriesSvg(
-  { points }: PlotSeries,
+  { points, isScatter = false }: PlotSeries,
   color: string,
   px: (x: number) => number,
   py: (y: number) => number,
@@ -97,10 +99,11 @@ function seriesSvg(
   const finite = points.filter(([x, y]) => Number.isFinite(x) && Number.isFinite(y));
   const path = finite.map(([x, y], k) => `${k === 0 ? "M" : "L"}${at(px(x))} ${at(py(y))}`).join("");
   const marks =
-    finite.length > MARKED_POINTS
+    finite.length > MARKED_POINTS && !isScatter
       ? []
       : finite.map(([x, y]) => `<circle cx="${at(px(x))}" cy="${at(py(y))}" r="3" fill="${color}"/>`);
-  return `<path d="${path}" fill="none" stroke="${color}" stroke-width="2"/>${marks.join("")}`;
+  const line = isScatter ? "" : `<path d="${path}" fill="none" stroke="${color}" stroke-width="2"/>`;
+  return `${line}${marks.join("")}`;
 }
 
 /** Ends and ticks at round numbers: 1, 2 or 5 times a power of ten. */

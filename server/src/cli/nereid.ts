@@ -191,6 +191,15 @@ const COMMANDS: ReadonlyMap<string, Command> = new Map<string, Command>([
     ),
   ],
   [
+    "tune",
+    packaged(
+      "@nereid/perf",
+      "cli/tune",
+      "tuneCommand",
+      "search the configuration of a model that serves best; takes the keys of Model Analyzer",
+    ),
+  ],
+  [
     "conformance",
     packaged("@nereid/perf", "cli/conformance", "conformanceCommand", "probe any V2 server, and report what differs"),
   ],
