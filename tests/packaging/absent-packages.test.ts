@@ -103,6 +103,8 @@ for (const [command, name] of [
   ["index", "@nereid/retrieval"],
   ["bench", "@nereid/perf"],
   ["tune", "@nereid/perf"],
+  ["record", "@nereid/perf"],
+  ["replay", "@nereid/perf"],
   ["conformance", "@nereid/perf"],
 ] as const) {
   test(`\`nereid ${command}\` ends with one line that names ${name}`, () => {

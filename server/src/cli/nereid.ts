@@ -204,6 +204,19 @@ const COMMANDS: ReadonlyMap<string, Command> = new Map<string, Command>([
     packaged("@nereid/perf", "cli/conformance", "conformanceCommand", "probe any V2 server, and report what differs"),
   ],
   [
+    "record",
+    packaged("@nereid/perf", "cli/record", "recordCommand", "record inference traffic in front of any V2 server"),
+  ],
+  [
+    "replay",
+    packaged(
+      "@nereid/perf",
+      "cli/replay",
+      "replayCommand",
+      "repeat recorded traffic, and report what is answered otherwise",
+    ),
+  ],
+  [
     "index",
     packaged(
       "@nereid/retrieval",
