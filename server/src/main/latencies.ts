@@ -16,6 +16,7 @@ export function createLatencies({ metrics, console }: ServerOptions, config: Mod
   const bucketsMs = control?.histogram_options?.buckets ?? FIRST_RESPONSE_BUCKETS_MS;
   return new LatencyObserver({
     summaries: hasSummaries,
+    isCached: config.response_cache?.enable === true,
     firstResponseBucketsMs: metrics.histogramLatencies ? bucketsMs : [],
   });
 }

@@ -2,10 +2,12 @@
 import process from "node:process";
 import type { RedisCache } from "../cache/redis-cache.ts";
 import type { CacheOptions } from "../config/flags/server-options.ts";
-import { invalidArgument } from "../core/server-error.ts";
+import { invalidArgument, ServerError } from "../core/server-error.ts";
 import type { ServerLog } from "../observe/log.ts";
 import { requirePackage } from "../packages/optional-package.ts";
 import { ResponseCache } from "../scheduler/cache/response-cache.ts";
+
+const NO_CACHE = "Failed to initialize LocalCache: ";
 
 /** At most one of them. */
 export interface ResponseCaches {
@@ -23,12 +25,19 @@ export async function openCaches({ settings }: CacheOptions, log: ServerLog): Pr
   };
 }
 
+/** As std::stoull reads a number; text behind its digits is ignored. Errors have the texts of Triton's local cache. */
 function createCache(settings: ReadonlyMap<string, string>): ResponseCache {
-  const text = settings.get("size") ?? "";
-  if (/^[0-9]+$/.test(text) && Number.isSafeInteger(Number(text)) && Number(text) > 0) {
-    return new ResponseCache(Number(text));
+  const text = settings.get("size");
+  if (text === undefined) throw invalidArgument(`${NO_CACHE}config didn't contain a valid 'size' field.`);
+  const digits = /^\s*\+?(\d+)/.exec(text)?.[1];
+  if (digits === undefined) {
+    throw new ServerError("internal", `${NO_CACHE}stoull: expected a number of bytes as size, got '${text}'`);
   }
-  throw invalidArgument(`--cache-config local,size= expects a number of bytes, got '${text}'`);
+  const bytes = Number(digits);
+  if (bytes > 0 && Number.isSafeInteger(bytes)) return new ResponseCache(bytes);
+  const limit = Number.MAX_SAFE_INTEGER;
+  const reason = `failed to allocate buffer: expected a size from 1 to ${limit} bytes, got '${text}'`;
+  throw new ServerError("internal", NO_CACHE + reason);
 }
 
 /** Its code is loaded for those who use it. */

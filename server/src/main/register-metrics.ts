@@ -2,7 +2,7 @@
 import type { ServerOptions } from "../config/flags/server-options.ts";
 import { cpuFamilies, pinnedMemoryFamilies } from "../observe/host-metrics.ts";
 import type { MetricRegistry } from "../observe/metrics.ts";
-import { cacheMetricFamilies } from "../repository/metrics/cache-metrics.ts";
+import { cachedModelFamilies, cacheMetricFamilies } from "../repository/metrics/cache-metrics.ts";
 import { latencyMetricFamilies } from "../repository/metrics/latency-metrics.ts";
 import { modelMetricFamilies } from "../repository/metrics/model-metrics.ts";
 import type { ModelRegistry } from "../repository/registry.ts";
@@ -14,14 +14,16 @@ export function registerMetrics(
   metrics: MetricRegistry,
   { cache, remoteCache }: ResponseCaches,
 ): void {
-  for (const family of cacheMetricFamilies(cache, registry, remoteCache)) metrics.register(family);
+  const isCounting = options.metrics.counterLatencies;
+  for (const family of cacheMetricFamilies(cache, remoteCache)) metrics.register(family);
+  if (isCounting) for (const family of cachedModelFamilies(registry)) metrics.register(family);
   const latencies = {
     summaries: options.metrics.summaryLatencies,
     quantiles: options.metrics.summaryQuantiles.map(({ quantile }) => quantile),
     histograms: options.metrics.histogramLatencies,
   };
   for (const family of latencyMetricFamilies(registry, latencies)) metrics.register(family);
-  for (const family of modelMetricFamilies(registry)) metrics.register(family);
+  for (const family of modelMetricFamilies(registry, isCounting)) metrics.register(family);
   for (const family of pinnedMemoryFamilies(options.memory.pinnedPoolBytes)) metrics.register(family);
   if (options.metrics.cpu) for (const family of cpuFamilies()) metrics.register(family);
 }

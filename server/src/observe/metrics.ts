@@ -21,7 +21,7 @@ export interface MetricFamily {
 }
 
 export class MetricRegistry {
-  readonly #families = new Map<string, { head: string; sources: Set<MetricFamily> }>();
+  readonly #families = new Map<string, { head: string; type: MetricType; sources: Set<MetricFamily> }>();
 
   /**
    * Adds a source of series. Several sources may feed one family (instances of one backend); the first one sets the
@@ -31,7 +31,7 @@ export class MetricRegistry {
     let entry = this.#families.get(family.name);
     if (entry === undefined) {
       const head = `# HELP ${family.name} ${escapeHelp(family.help)}\n# TYPE ${family.name} ${family.type}\n`;
-      entry = { head, sources: new Set() };
+      entry = { head, type: family.type, sources: new Set() };
       this.#families.set(family.name, entry);
     }
     const { sources } = entry;
@@ -49,16 +49,22 @@ export class MetricRegistry {
     for (const source of this.#families.get(name)?.sources ?? []) yield* source.collect();
   }
 
-  /** The whole page. */
+  /** Names and types of all families, with or without series. */
+  types(): ReadonlyMap<string, MetricType> {
+    return new Map([...this.#families].map(([name, { type }]) => [name, type]));
+  }
+
+  /** The whole page. As with prometheus-cpp, a family without series is not on it. */
   render(): string {
     let page = "";
     for (const [name, { head, sources }] of this.#families) {
-      page += head;
+      let series = "";
       for (const source of sources) {
         for (const sample of source.collect()) {
-          page += `${name}${sample.suffix ?? ""}${renderLabels(sample.labels)} ${renderValue(sample.value)}\n`;
+          series += `${name}${sample.suffix ?? ""}${renderLabels(sample.labels)} ${renderValue(sample.value)}\n`;
         }
       }
+      if (series !== "") page += head + series;
     }
     return page;
   }

@@ -7,10 +7,15 @@ import type { ExecutionTiming } from "./execution-timing.ts";
 
 const US_PER_MS = 1000;
 
-export type SummaryName = "request" | "queue" | "compute_input" | "compute_infer" | "compute_output";
+const OF_EACH = ["request", "queue", "compute_input", "compute_infer", "compute_output"] as const;
+const OF_CACHE = ["cache_hit", "cache_miss"] as const;
+
+export type SummaryName = (typeof OF_EACH)[number] | (typeof OF_CACHE)[number];
 
 export interface LatencyOptions {
   readonly summaries: boolean;
+  /** The model asks for the response cache. */
+  readonly isCached?: boolean;
   /** Upper bounds in ms, ascending; empty = no histogram. */
   readonly firstResponseBucketsMs: readonly number[];
 }
@@ -23,9 +28,9 @@ export class LatencyObserver {
   #numFirst = 0;
   #sumFirstMs = 0;
 
-  constructor({ summaries, firstResponseBucketsMs }: LatencyOptions) {
+  constructor({ summaries, isCached = false, firstResponseBucketsMs }: LatencyOptions) {
     const nowMs = performance.now();
-    const names: readonly SummaryName[] = ["request", "queue", "compute_input", "compute_infer", "compute_output"];
+    const names: readonly SummaryName[] = isCached ? [...OF_EACH, ...OF_CACHE] : OF_EACH;
     this.summaries = new Map(summaries ? names.map((name) => [name, new SlidingSummary(nowMs)]) : []);
     this.firstResponseBucketsMs = firstResponseBucketsMs;
     this.#buckets = new Array<number>(firstResponseBucketsMs.length + 1).fill(0);
@@ -33,12 +38,21 @@ export class LatencyObserver {
 
   succeeded(totalMs: number, queueMs: number, timing: ExecutionTiming): void {
     const nowMs = performance.now();
-    const observe = (name: SummaryName, ms: number): void => this.summaries.get(name)?.observe(ms * US_PER_MS, nowMs);
-    observe("request", totalMs);
-    observe("queue", queueMs);
-    observe("compute_input", timing.computeStartMs - timing.startMs);
-    observe("compute_infer", timing.computeEndMs - timing.computeStartMs);
-    observe("compute_output", timing.endMs - timing.computeEndMs);
+    this.#observe("request", totalMs, nowMs);
+    this.#observe("queue", queueMs, nowMs);
+    this.#observe("compute_input", timing.computeStartMs - timing.startMs, nowMs);
+    this.#observe("compute_infer", timing.computeEndMs - timing.computeStartMs, nowMs);
+    this.#observe("compute_output", timing.endMs - timing.computeEndMs, nowMs);
+  }
+
+  cacheHit(queueMs: number, lookupMs: number): void {
+    const nowMs = performance.now();
+    this.#observe("queue", queueMs, nowMs);
+    this.#observe("cache_hit", lookupMs, nowMs);
+  }
+
+  cacheMissed(ms: number): void {
+    this.#observe("cache_miss", ms, performance.now());
   }
 
   firstResponse(ms: number): void {
@@ -62,5 +76,9 @@ export class LatencyObserver {
       return [bound, total] as const;
     });
     return { cumulative, sumMs: this.#sumFirstMs, count: this.#numFirst };
+  }
+  /** Parts of a microsecond are dropped. */
+  #observe(name: SummaryName, ms: number, nowMs: number): void {
+    this.summaries.get(name)?.observe(Math.floor(ms * US_PER_MS), nowMs);
   }
 }

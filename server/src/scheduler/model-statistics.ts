@@ -89,11 +89,13 @@ export class StatisticsCounter {
     this.#success.add(totalMs);
     this.#queue.add(queueMs);
     this.#cacheHit.add(lookupMs);
+    this.latencies?.cacheHit(queueMs, lookupMs);
   }
 
   /** A cache miss: time for lookup and insertion. */
   cacheMissed(ms: number): void {
     this.#cacheMiss.add(ms);
+    this.latencies?.cacheMissed(ms);
   }
 
   /** A response of a stream; `place`: 0 for the first of its request. */

@@ -8,7 +8,7 @@ import { NO_PARAMETERS } from "../core/infer-request.ts";
 import type { InferResponse } from "../core/infer-response.ts";
 import type { ModelSignature } from "../core/model-signature.ts";
 import { ResponseStream } from "../core/response-stream.ts";
-import type { ServerError } from "../core/server-error.ts";
+import type { FailureReason, ServerError } from "../core/server-error.ts";
 import type { Tensor } from "../core/tensor.ts";
 import type { Logger } from "../observe/log.ts";
 import { clientShape } from "./client-shape.ts";
@@ -87,6 +87,11 @@ export class ScheduledRequest implements ExecutableRequest {
 
   get failed(): boolean {
     return this.#failure !== undefined;
+  }
+
+  /** Undefined for a request that has not failed. */
+  get failureReason(): FailureReason | undefined {
+    return this.#failure?.reason;
   }
 
   /** Called once, when the request has ended; set by the owning scheduler. */

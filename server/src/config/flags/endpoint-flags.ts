@@ -278,7 +278,7 @@ function restrict(keys: Map<RestrictedApi, AccessKey>, flag: string, what: "api"
   const setting = parseScopedSetting(flag, text, ":", "<config name>:<setting>=<value>");
   for (const name of setting.scope.split(",")) {
     const api = RESTRICTED_APIS.find((known) => known === name);
-    if (api === undefined) throw new FlagError(`unknown restricted ${what} '${name}'`);
+    if (api === undefined) throw new FlagError(`unknown restricted ${what} '${name}' `);
     if (keys.has(api)) {
       throw new FlagError(`restricted ${what} '${name}' can not be specified in multiple config groups`);
     }

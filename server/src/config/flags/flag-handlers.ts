@@ -66,7 +66,7 @@ const REPOSITORY_HANDLERS: Readonly<Record<string, FlagHandler>> = {
   "strict-model-config": (draft, value) => {
     draft.repository.autoComplete = !parseBoolean(value);
     draft.warnings.push(
-      "Warning: '--strict-model-config' has been deprecated! Use '--disable-auto-complete-config' instead.",
+      "Warning: '--strict-model-config' has been deprecated! Please use '--disable-auto-complete-config' instead.",
     );
   },
   "strict-readiness": (draft, value) => {
@@ -132,7 +132,7 @@ const RESOURCE_HANDLERS: Readonly<Record<string, FlagHandler>> = {
     const bytes = String(parseInt64(value));
     settingsOf(draft.cache.settings, "local").set("size", bytes);
     draft.warnings.push(
-      `Warning: '--response-cache-byte-size' has been deprecated! Use '--cache-config=local,size=${bytes}' instead.`,
+      `Warning: '--response-cache-byte-size' has been deprecated! This will default to the 'local' cache implementation with the provided byte size for its config. Please use '--cache-config' instead. The equivalent --cache-config CLI args would be: '--cache-config=local,size=${bytes}'`,
     );
   },
   "rate-limit": (draft, value) => {

@@ -17,7 +17,7 @@ const LAST_LINES: readonly (readonly [argv: readonly string[], end: string])[] =
   [["/m"], "\nUnexpected argument: /m\nValues follow a flag: --model-repository=<folder> names a model repository.\n"],
   [
     ["--log-format=fancy"],
-    '\nBad option: "--log-format". invalid argument for --log-format\n  --log-format <string>\n\tStyle of a line: "default" (LMMDD hh:mm:ss.ssssss),\n\t"ISO8601" (YYYY-MM-DDThh:mm:ssZ L) or "json" (one object a\n\tline).\n',
+    '\nBad option: "--log-format".\ninvalid argument for --log-format\n  --log-format <string>\n\tStyle of a line: "default" (LMMDD hh:mm:ss.ssssss),\n\t"ISO8601" (YYYY-MM-DDThh:mm:ssZ L) or "json" (one object a\n\tline).\n',
   ],
 ];
 

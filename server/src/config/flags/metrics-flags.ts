@@ -1,6 +1,6 @@
 /** The settings of `--metrics-config` (Triton documentation, "Metrics"). */
 import { FlagError } from "./flag-error.ts";
-import { parseBoolean } from "./flag-values.ts";
+import { parseBoolean, parseFloat64 } from "./flag-values.ts";
 import type { OptionsDraft } from "./options-draft.ts";
 import type { SummaryQuantile } from "./server-options.ts";
 
@@ -25,9 +25,9 @@ export function applyMetricsSetting(metrics: MetricsDraft, text: string): void {
   }
 }
 
-/** `<quantile>:<error>`, both between 0 and 1. */
+/** `<quantile>:<error>`, both between 0 and 1. Text behind a number is ignored: Triton's own test writes 0.0.1. */
 function parseQuantile(text: string): SummaryQuantile {
-  const [quantile, error] = text.split(":").map((part) => (part === "" ? Number.NaN : Number(part)));
+  const [quantile, error] = text.split(":").map(parseFloat64);
   if (!isShare(quantile) || !isShare(error)) {
     throw new FlagError(`summary_quantiles expects <quantile>:<error>,..., each from 0 to 1. Got ${text}`);
   }

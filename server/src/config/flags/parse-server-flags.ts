@@ -21,13 +21,16 @@ export type ParsedFlags =
   | { readonly kind: "usage"; readonly text: string; readonly exitCode: number };
 
 export function parseServerFlags(argv: readonly string[], env: Environment): ParsedFlags {
+  let warnings: readonly string[] = [];
   try {
     const draft = createDraft(env);
+    ({ warnings } = draft);
     applyArguments(draft, scanArguments(argv, FLAGS));
     return { kind: "options", options: settle(draft, env) };
   } catch (error) {
     if (!(error instanceof FlagError)) throw error;
-    return { kind: "usage", text: usageAfter(error), exitCode: 1 };
+    const above = warnings.map((warning) => `${warning}\n`).join("");
+    return { kind: "usage", text: above + usageWith(error), exitCode: 1 };
   }
 }
 
@@ -51,11 +54,10 @@ export function creationProblem(options: ServerOptions): ServerError | undefined
   return invalidArgument(`unable to find '${library}' for cache`);
 }
 
-/** The error precedes the usage text, where scripts look for it, and follows it, where a terminal still shows it. */
-function usageAfter({ message, hint }: FlagError): string {
-  if (message === "") return `${usageText()}\n`;
-  const again = message.trim().replaceAll("\n", " ");
-  return `${message}\n${usageText()}\n${again}\n${hint === "" ? "" : `${hint}\n`}`;
+/** As Triton prints it: the error stands at the bottom, where a terminal still shows it, and once, because scripts count its lines. */
+function usageWith({ message, hint }: FlagError): string {
+  const lines = [message.trimStart().replace(/\n$/, ""), hint].filter((text) => text !== "");
+  return `${[usageText(), ...lines].join("\n")}\n`;
 }
 
 function applyArguments(draft: OptionsDraft, { items, positionals }: ScannedArguments): void {
@@ -92,7 +94,7 @@ function applyFlag(draft: OptionsDraft, { name, value }: GivenFlag): void {
 function settle(draft: OptionsDraft, env: Environment): ServerOptions {
   settleRepository(draft, env);
   settleMetrics(draft);
-  settleTrace(draft.trace);
+  settleTrace(draft, env);
   if (draft.given.has("response-cache-byte-size") && draft.given.has("cache-config")) {
     throw new FlagError(
       "Error: Incompatible flags --response-cache-byte-size and --cache-config both provided. Please provide one or the other.",

@@ -12,7 +12,6 @@ for (const flag of [
   "--host-policy=p,numa-node=0",
   "--cuda-memory-pool-byte-size=0:1",
   "--cuda-virtual-address-size=0:1",
-  "--metrics-config=counter_latencies=false",
 ]) {
   test(`unsupportedFlagMessages() speaks of ${flag}`, () => {
     const [message, ...more] = notYet(flag);

@@ -7,7 +7,6 @@ const FEATURES: readonly (readonly [isAsked: (options: Options) => boolean, mess
   [({ memory }) => memory.hostPolicies.size > 0, "--host-policy: instances are not bound to processors"],
   [({ memory }) => memory.cudaPoolBytes.size > 0, "--cuda-memory-pool-byte-size: there is no such pool"],
   [({ memory }) => memory.cudaVirtualAddressBytes.size > 0, "--cuda-virtual-address-size: states do not grow on a GPU"],
-  [({ metrics }) => !metrics.counterLatencies, "--metrics-config counter_latencies=false: counters go on counting"],
 ];
 
 export function unsupportedFlagMessages(options: Options): string[] {

@@ -44,15 +44,15 @@ export interface FoundModel {
 
 /** First step, when the model is found. @throws ServerError: the model cannot be polled */
 export function prepareModelConfig({ written, modelName, artifacts, autoComplete }: FoundModel): ModelConfig {
+  const filled = fillBackendFields(written, modelName, artifacts);
+  const normalized = normalizeModelConfig(filled);
+  validateModelConfig(normalized);
+  if (!autoComplete) validateModelIo(normalized);
   if (written.name !== "" && written.name !== modelName) {
     throw invalidArgument(
       `unexpected directory name '${modelName}' for model '${written.name}', directory name must equal model name`,
     );
   }
-  const filled = fillBackendFields(written, modelName, artifacts);
-  const normalized = normalizeModelConfig(filled);
-  validateModelConfig(normalized);
-  if (!autoComplete) validateModelIo(normalized);
   return deepFreeze(normalized);
 }
 

@@ -18,7 +18,7 @@ const WHOLE: readonly (readonly [name: string, help: string, read: (s: CacheStat
   ["nv_cache_num_hits", "Number of cache hits in response cache", (s) => s.numHits],
   ["nv_cache_num_misses", "Number of cache misses in response cache", (s) => s.numMisses],
   ["nv_cache_num_evictions", "Number of cache evictions in response cache", (s) => s.numEvictions],
-  ["nv_cache_lookup_duration", "Total cache lookup duration, in microseconds", (s) => s.lookupUs],
+  ["nv_cache_lookup_duration", "Total cache lookup duration (hit and miss), in microseconds", (s) => s.lookupUs],
   ["nv_cache_insertion_duration", "Total cache insertion duration, in microseconds", (s) => s.insertionUs],
 ];
 
@@ -50,7 +50,7 @@ const REMOTE: readonly (readonly [name: string, help: string, read: (s: RemoteCa
   ["nv_cache_num_lookups", "Number of cache lookups in response cache", (s) => s.numLookups],
   ["nv_cache_num_hits", "Number of cache hits in response cache", (s) => s.numHits],
   ["nv_cache_num_misses", "Number of cache misses in response cache", (s) => s.numLookups - s.numHits],
-  ["nv_cache_lookup_duration", "Total cache lookup duration, in microseconds", (s) => s.lookupUs],
+  ["nv_cache_lookup_duration", "Total cache lookup duration (hit and miss), in microseconds", (s) => s.lookupUs],
   ["nv_cache_insertion_duration", "Total cache insertion duration, in microseconds", (s) => s.insertionUs],
   [
     "nereid_cache_num_failures",
@@ -60,15 +60,9 @@ const REMOTE: readonly (readonly [name: string, help: string, read: (s: RemoteCa
 ];
 
 /** Families of the configured cache; empty without one. */
-export function cacheMetricFamilies(
-  cache: ResponseCache | undefined,
-  registry: ModelRegistry,
-  remote?: RemoteResponseCache,
-): MetricFamily[] {
-  if (cache !== undefined)
-    return [...WHOLE.map((row) => gaugeOf(row, () => cache.statistics())), ...perModel(registry)];
-  if (remote === undefined) return [];
-  return [...REMOTE.map((row) => gaugeOf(row, () => remote.statistics())), ...perModel(registry)];
+export function cacheMetricFamilies(cache: ResponseCache | undefined, remote?: RemoteResponseCache): MetricFamily[] {
+  if (cache !== undefined) return WHOLE.map((row) => gaugeOf(row, () => cache.statistics()));
+  return remote === undefined ? [] : REMOTE.map((row) => gaugeOf(row, () => remote.statistics()));
 }
 
 function gaugeOf<Statistics>(
@@ -78,7 +72,11 @@ function gaugeOf<Statistics>(
   return { name, help, type: "gauge", collect: () => [{ labels: {}, value: read(statistics()) }] };
 }
 
-function perModel(registry: ModelRegistry): MetricFamily[] {
+/**
+ * Families of the models that ask for the cache. Triton decides by the configuration alone, so the series stay 0 where the server
+ * has no cache (core, model.cc).
+ */
+export function cachedModelFamilies(registry: ModelRegistry): MetricFamily[] {
   return PER_MODEL.map(
     ([name, help, side, read]): MetricFamily => ({
       name,

@@ -33,6 +33,12 @@ const SUMMARIES: readonly (readonly [name: string, help: string, summary: Summar
     "Cumulative inference compute output duration in microseconds (does not include cached requests)",
     "compute_output",
   ],
+  ["nv_cache_hit_summary_per_model", "Summary of cache hit counts/durations per model, in microseconds.", "cache_hit"],
+  [
+    "nv_cache_miss_summary_per_model",
+    "Summary of cache miss counts/durations per model, in microseconds.",
+    "cache_miss",
+  ],
 ];
 
 export interface LatencyMetricsOptions {
@@ -46,6 +52,7 @@ export function latencyMetricFamilies(registry: ModelRegistry, options: LatencyM
   return options.histograms ? [...summaries, firstResponseFamily(registry)] : summaries;
 }
 
+/** Triton shows no summary of whole requests where a cache answers some of them. */
 function summaryFamily(
   registry: ModelRegistry,
   [name, help, which]: (typeof SUMMARIES)[number],
@@ -59,7 +66,7 @@ function summaryFamily(
       const nowMs = performance.now();
       for (const [labels, latencies] of observed(registry)) {
         const summary = latencies.summaries.get(which);
-        if (summary === undefined) continue;
+        if (summary === undefined || (which === "request" && latencies.summaries.has("cache_hit"))) continue;
         yield { suffix: "_count", labels, value: summary.count };
         yield { suffix: "_sum", labels, value: summary.sum };
         for (const q of quantiles)

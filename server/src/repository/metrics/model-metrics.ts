@@ -75,8 +75,13 @@ const FAMILIES: readonly (readonly [string, MetricType, string, Read])[] = [
   ["nv_model_load_duration_secs", "gauge", "Model load time in seconds", (model) => model.loadSeconds],
 ];
 
-export function modelMetricFamilies(registry: ModelRegistry): MetricFamily[] {
-  const families = FAMILIES.map(
+/**
+ * `isCounting` is --metrics-config counter_latencies: without it Triton has no counters of durations, and the other counters stay 0
+ * (core, metric_model_reporter.cc, `IncrementCounter()`).
+ */
+export function modelMetricFamilies(registry: ModelRegistry, isCounting = true): MetricFamily[] {
+  const shown = isCounting ? FAMILIES : FAMILIES.filter(([name]) => !name.endsWith("_duration_us"));
+  const families = shown.map(
     ([name, type, help, read]): MetricFamily => ({
       name,
       type,
@@ -84,7 +89,8 @@ export function modelMetricFamilies(registry: ModelRegistry): MetricFamily[] {
       *collect() {
         for (const model of registry.allReady()) {
           const statistics = model.statistics.snapshot(model.name, model.version);
-          yield { labels: labelsOf(model), value: read(model, statistics) };
+          const value = isCounting || type === "gauge" ? read(model, statistics) : 0;
+          yield { labels: labelsOf(model), value };
         }
       },
     }),
@@ -97,7 +103,7 @@ export function modelMetricFamilies(registry: ModelRegistry): MetricFamily[] {
       for (const model of registry.allReady()) {
         for (const reason of REASONS) {
           const labels = Object.entries({ ...labelsOf(model), reason }).sort(byName);
-          yield { labels: Object.fromEntries(labels), value: model.statistics.failures[reason] };
+          yield { labels: Object.fromEntries(labels), value: isCounting ? model.statistics.failures[reason] : 0 };
         }
       }
     },

@@ -28,5 +28,14 @@ export function modelConfigOf(
     throw new ServerError("not_found", `model '${folder.name}' has no config.pbtxt, and auto-complete is off`);
   }
   const named = folder.isMapped === true ? { ...written, name: folder.name } : written;
+  for (const family of unknownMetrics(named)) {
+    onNote(`Metric family '${family}' in 'metric_identifier' is not a customizable metric in Triton core.`);
+  }
   return prepareModelConfig({ written: named, modelName: folder.name, artifacts: folder.artifacts, autoComplete });
+}
+
+/** Families of `model_metrics` other than the one that has options (core, metric_model_reporter.cc). */
+function unknownMetrics({ model_metrics }: PolledModel["config"]): readonly string[] {
+  const families = model_metrics?.metric_control.map(({ metric_identifier }) => metric_identifier?.family ?? "") ?? [];
+  return families.filter((family) => family !== "" && family !== "nv_inference_first_response_histogram_ms");
 }

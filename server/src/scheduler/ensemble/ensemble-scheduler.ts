@@ -1,4 +1,7 @@
-/** The scheduler of an ensemble: every request starts its dataflow at once; its steps queue at their own models. */
+/**
+ * The scheduler of an ensemble: every request starts its dataflow at once; its steps queue at their own models. A failure of a step
+ * counts as one of the ensemble beside its own, as in Triton (qa/L0_model_queue, `test_policy_reject`).
+ */
 import type { ModelSignature } from "../../core/model-signature.ts";
 import { type Clock, SYSTEM_CLOCK } from "../clock.ts";
 import type { ExecutionTiming } from "../execution-timing.ts";
@@ -61,6 +64,7 @@ export class EnsembleScheduler implements Scheduler {
         const timing = timingOf(startMs, compute);
         request.executed(timing);
         if (!request.failed) statistics.executed(request.batchSize, timing);
+        else if (request.failureReason === "OTHER") statistics.failed("OTHER", clock.nowMs() - startMs);
       },
     }).start();
   }
