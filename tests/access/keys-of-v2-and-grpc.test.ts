@@ -74,7 +74,7 @@ const generate = (key: string, maxTokens = 4, kind = "generate") => {
   return ask(`${server.baseUrl}/v2/models/${MODEL}/${kind}`, "POST", bearer(key), body);
 };
 
-for (const { api, method, path } of [...httpRoutes(MODEL), { api: "statistics", method: "GET", path: "/metrics" }]) {
+for (const { api, method, path } of httpRoutes(MODEL)) {
   test(`${method} ${path} ${api === "health" ? "needs no key" : "without a key is 401"}`, async () => {
     const expected = api === "health" ? 200 : 401;
     for (const headers of WRONG) {
@@ -86,6 +86,18 @@ for (const { api, method, path } of [...httpRoutes(MODEL), { api: "statistics", 
     assert.ok(![401, 403, 429].includes(open), `${open}`);
   });
 }
+
+test("the metrics page of --one-port needs a key", { timeout: 600_000 }, async () => {
+  const flags = [`--api-key-file=${keyFile}`, "--api-keys-for=v2", "--one-port=true", "--model-control-mode=explicit"];
+  const onePort = await startServerProcess({ repositories: [pipeline.path], flags });
+  try {
+    const url = `${onePort.baseUrl}/metrics`;
+    for (const headers of WRONG) assert.equal((await ask(url, "GET", headers)).status, 401);
+    assert.equal((await ask(url, "GET", bearer("open"))).status, 200);
+  } finally {
+    await onePort.kill();
+  }
+});
 
 for (const route of grpcRoutes()) {
   test(`gRPC ${route.path} ${route.group === "health" ? "needs no key" : "without a key is UNAUTHENTICATED"}`, async () => {

@@ -172,7 +172,7 @@ for (const api of OPENAI_RESTRICTED_APIS) {
   test(`--openai-restricted-api ${api} holds at the HTTP and the OpenAI port`, async () => {
     const openAiPort = await freePort();
     const lock = ["--openai-restricted-api", api, "admin-key", "admin value"];
-    const front = await start(...lock, `--openai-port=${openAiPort}`, "--openai-frontend=triton");
+    const front = await start(...lock, "--one-port=true", `--openai-port=${openAiPort}`, "--openai-frontend=triton");
     const routes = [
       ...jsonRoutes.map((route) => ({ ...route, group: openAiRestrictedApi(route.api, route.path) })),
       { api: "statistics", method: "GET", path: "/metrics", group: "metrics" } as const,

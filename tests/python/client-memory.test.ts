@@ -271,7 +271,7 @@ describe("an input of a Python model in a client's shared memory", { skip, timeo
     const { answer, go } = await held("busy");
     const late = ask("keep");
     await eventually(
-      async () => (await fetch(`${server.baseUrl}/metrics`)).text(),
+      async () => (await fetch(`http://127.0.0.1:${server.metrics}/metrics`)).text(),
       (text) => /nv_inference_pending_request_count\{model="look"[^}]*\} 1/.test(text),
     );
     object.resize(0);

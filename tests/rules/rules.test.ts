@@ -3,7 +3,7 @@
  * sent to one server.
  */
 import assert from "node:assert/strict";
-import { Agent, request as httpRequest } from "node:http";
+import { Agent } from "node:http";
 import { connect } from "node:net";
 import { after, before, describe, test } from "node:test";
 import { Client, credentials, type ServiceError } from "@grpc/grpc-js";
@@ -12,7 +12,7 @@ import { createModelRepository, type ModelRepository } from "../support/model-re
 import { type ServerProcess, startServerProcess } from "../support/server-process.ts";
 import { BINARY_ROWS } from "./binary-rows.ts";
 import { GRPC_ROWS } from "./grpc-rows.ts";
-import { type HttpRow, titleOf } from "./http-row.ts";
+import { type HttpRow, saidIn, sendRow, titleOf } from "./http-row.ts";
 import { INFER_ROWS } from "./infer-rows.ts";
 import { BROKEN_JSON } from "./json-rows.ts";
 import { NUMBERS } from "./number-rows.ts";
@@ -57,41 +57,7 @@ after(async () => {
   await repository?.[Symbol.asyncDispose]();
 });
 
-interface Answer {
-  readonly status: number;
-  readonly type: string | undefined;
-  readonly text: string;
-}
-
-function bytesOf(body: HttpRow["body"]): Uint8Array | undefined {
-  if (body === undefined || body instanceof Uint8Array) return body;
-  return Buffer.from(typeof body === "string" ? body : JSON.stringify(body));
-}
-
-function send({ to, body, headers = {} }: Pick<HttpRow, "to" | "body" | "headers">): Promise<Answer> {
-  const [method = "", path = ""] = to.startsWith("/") ? ["GET", to] : to.split(" ");
-  const bytes = bytesOf(body);
-  const length = method === "POST" ? { "Content-Length": String(bytes?.length ?? 0) } : {};
-  return new Promise((resolve, reject) => {
-    const options = { host: "127.0.0.1", port: server.http, method, path, headers: { ...headers, ...length }, agent };
-    const call = httpRequest(options, (response) => {
-      const parts: Buffer[] = [];
-      response.on("data", (part: Buffer) => parts.push(part));
-      response.on("error", reject);
-      response.on("end", () => {
-        const text = Buffer.concat(parts).toString("latin1");
-        resolve({ status: response.statusCode ?? 0, type: response.headers["content-type"], text });
-      });
-    });
-    call.on("error", reject);
-    call.end(bytes);
-  });
-}
-
-/** The text of an error; other bodies as they are. */
-function saidIn({ status, text }: Answer): string {
-  return status < 400 || text === "" ? text : String((JSON.parse(text) as { readonly error: string }).error);
-}
+const send = (row: Pick<HttpRow, "to" | "body" | "headers">) => sendRow(server.http, row, agent);
 
 async function check(row: HttpRow): Promise<void> {
   const answer = await send(row);

@@ -320,7 +320,8 @@ function httpParts({ options, ...parts }: Parts): HttpFrontendDependencies & Pic
   const restricted = restrictedGroups(accessKeys);
   const tls = readTls(options.http.tls, "http");
   const place = { address, port, reusePort, tls, maxConnectionAgeMs, bodyBudget: parts.bodyBudget, peers: parts.peers };
-  const metricsPage = options.metrics.isEnabled ? { metricsPage: () => parts.metrics.render() } : {};
+  const hasPage = options.metrics.isEnabled && options.http.isOnePort;
+  const metricsPage = hasPage ? { metricsPage: () => parts.metrics.render() } : {};
   return {
     ...parts,
     ...metricsPage,
