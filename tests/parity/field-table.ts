@@ -16,6 +16,8 @@ const INTRODUCTION = `# Fields of config.json
 Each class honours the fields of its row and those that all share. Fields without effect are taken and ignored. Another field is
 refused when the model loads, if its name says that it changes what is computed and its value switches something on: the error
 names the file, the field and the value. The rules are in \`server/src/models/config/unknown-fields.ts\`; a test keeps this page.
+Another changes each honoured field of each recorded model: the model is refused, gives other logits, or the field is in the list of
+\`tests/parity/neutral-fields.ts\` with the reason.
 
 The names of training, storage and generation have no effect in any class: dropout, losses, initialization, caches, token ids of
 images, types, versions.
