@@ -16,7 +16,7 @@ import { type FieldChange, fieldChanges, filesOf, recordedModels } from "./field
 import { neutralRow } from "./neutral-fields.ts";
 
 const NUM_BLOCKS = 32;
-/** Of 2,000 changes: every one, or a sample that reaches each field of each model in 40 versions of the list. */
+/** Every change of about 2,000, or each fortieth. */
 const STRIDE = testSize(40, 1);
 const UNKNOWN = { quantum_attention_scale: 2.5, expert_gate_pattern: [1, 2], residual_norm_kind: "cubic" };
 const WITHOUT_EFFECT = { training_note: "run 7", initializer_spread: 0.5, use_cache_twice: true };

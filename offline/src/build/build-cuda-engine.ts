@@ -11,7 +11,7 @@ import type { StoredTensor, TensorSource } from "@nereid/server/formats/tensors/
 import { describeWeights, findPrefix } from "@nereid/server/models/weights/weight-plan";
 import { widenBlocks } from "@nereid/server/models/weights/widened-tensors";
 import { type OpenedDecoder, openDecoder } from "../checkpoint/convert-checkpoint.ts";
-import { writeEngineFolder } from "./engine-folder.ts";
+import { expectWritable, writeEngineFolder } from "./engine-folder.ts";
 import { type EngineTensorPlan, type EngineWriter, planEngine } from "./engine-writer.ts";
 import { type MeasuredGpu, measureGpu } from "./measure-gpu.ts";
 import type { ProgressTask, Reporter } from "@nereid/server/files/progress";
@@ -50,6 +50,7 @@ export async function writeCudaEngine(
   const decoder = await openDecoder(checkpointDir);
   const opened = { ...decoder, tensors: widenBlocks(decoder.tensors) };
   try {
+    expectWritable(opened);
     const sources = engineSources(opened);
     const integers = sources.flatMap(({ integers: matrix }) => matrix ?? []);
     const tensors = sources.flatMap(plansOf);

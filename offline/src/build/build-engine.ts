@@ -8,7 +8,7 @@ import { fillTensor, packedName } from "@nereid/server/models/cpu/weights";
 import { dtypeOf } from "@nereid/server/models/weights/weight-types";
 import { chooseGemms, type EngineChoice, type EnginePlan } from "./choose-gemms.ts";
 import { type OpenedDecoder, openDecoder } from "../checkpoint/convert-checkpoint.ts";
-import { writeEngineFolder } from "./engine-folder.ts";
+import { expectWritable, writeEngineFolder } from "./engine-folder.ts";
 import { planEngine } from "./engine-writer.ts";
 import type { Reporter } from "@nereid/server/files/progress";
 
@@ -34,6 +34,7 @@ export async function buildEngine(options: BuildOptions): Promise<BuildSummary> 
   const opened = await openDecoder(options.checkpointDir);
   const device = new CpuDevice();
   try {
+    expectWritable(opened);
     const { plans, ...choice } = await chooseGemms(options, opened, device);
     return { numBytes: await writeEngine(options, opened, device, plans, choice), ...choice };
   } finally {

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import type { EngineHeader } from "@nereid/server/formats/trtllm/engine-header";
 import { isTrtllmConfig } from "@nereid/server/formats/trtllm/config";
 import { openAtomicFolder } from "@nereid/server/files/atomic-output";
-import { checkpointConfig, NOT_QUANTIZED } from "../checkpoint/checkpoint-config.ts";
+import { checkpointConfig, expectWrittenClass, NOT_QUANTIZED } from "../checkpoint/checkpoint-config.ts";
 import { chooseCheckpointType, type OpenedDecoder } from "../checkpoint/convert-checkpoint.ts";
 import { requireFreeBytes } from "@nereid/server/files/disk-space";
 import { EngineWriter, engineBytes } from "./engine-writer.ts";
@@ -54,6 +54,11 @@ export async function writeEngineFolder(
   await copyTokenizer(checkpointDir, folder.path);
   await folder.commit();
   return numBytes;
+}
+
+/** Before anything is measured. @throws ToolError for a Hugging Face folder of a class that is not written */
+export function expectWritable({ source, files }: OpenedDecoder): void {
+  if (!isTrtllmConfig(source)) expectWrittenClass(files.config);
 }
 
 /** An engine is one file, independent of the ranks of the checkpoint. */

@@ -5,7 +5,7 @@
 import type { FloatType } from "@nereid/server/device/cpu/convert-elements";
 import { ToolError } from "@nereid/server/files/tool-error";
 import { HfFields } from "@nereid/server/formats/hf/config-fields";
-import { hasWeightNames } from "@nereid/server/formats/hf/weight-names";
+import { hasWeightNames, weightNamesOf } from "@nereid/server/formats/hf/weight-names";
 import type { LayoutMapping } from "@nereid/server/formats/trtllm/layout";
 import type { Activation, DecoderConfig, Rope, RopeScaling } from "@nereid/server/models/config/decoder-config";
 
@@ -46,15 +46,22 @@ const QWEN_TYPES: ReadonlyMap<string, string> = new Map([
 /** The language model of a vision-language model is written as the text-only model. */
 const WRITTEN_AS: ReadonlyMap<string, string> = new Map([["Gemma3ForConditionalGeneration", "Gemma3ForCausalLM"]]);
 
+/**
+ * The class of a config.json. @throws ToolError for one that has no names of weights in TensorRT-LLM, or keeps the matrices of all
+ * experts in one tensor, which the tools do not take apart
+ */
+export function expectWrittenClass(source: CheckpointConfigOptions["source"]): string {
+  const className = classNameOf(source);
+  if (hasWeightNames(className) && weightNamesOf(className).stackedExperts === undefined) return className;
+  throw new ToolError(`${className}: TensorRT-LLM checkpoints and engines of this class are not written`, {
+    fix: "Serve the Hugging Face folder or GGUF file itself",
+  });
+}
+
 export function checkpointConfig(options: CheckpointConfigOptions): Readonly<Record<string, unknown>> {
   const { source, config, dtype, mapping, quantization } = options;
   const { tpSize, ppSize, embeddingSplit } = mapping;
-  const className = classNameOf(source);
-  if (!hasWeightNames(className)) {
-    throw new ToolError(`${className}: TensorRT-LLM checkpoints and engines of this class are not written`, {
-      fix: "Serve the Hugging Face folder or GGUF file itself",
-    });
-  }
+  const className = expectWrittenClass(source);
   const fields = {
     architecture: WRITTEN_AS.get(className) ?? className,
     qwen_type: QWEN_TYPES.get(className),
