@@ -43,7 +43,8 @@ function countRow(suite: string, results: readonly CaseResult[]): string {
 function reasonRows(results: readonly CaseResult[]): readonly string[] {
   const rows = new Map<string, { suite: string; reason: string; cases: string[] }>();
   for (const result of results) {
-    const reason = knownReason(result) ?? `not explained yet: ${result.reason}`;
+    const suite = results.filter((other) => other.suite === result.suite);
+    const reason = knownReason(result, suite) ?? `not explained yet: ${result.reason}`;
     const key = `${result.suite} ${reason}`;
     const row = rows.get(key) ?? { suite: result.suite, reason, cases: [] };
     rows.set(key, row);

@@ -62,8 +62,28 @@ export function casesOf(suite: string, runs: readonly CaseRun[]): readonly CaseR
 /** The lines `*** text` between stars, by which the scripts tell of a failed check. */
 export function scriptFailures(output: string): readonly string[] {
   const told = [...output.matchAll(/^\*\*\* +(.*\S)/gm)].map(([, text = ""]) => text);
-  const isSummary = /^(Test|Tests|Subtest) (Passed|Failed)|PASSED/i;
+  const isSummary = /^(Test|Tests|Subtest) (Passed|Failed)|PASSED|^Expected test failure$/i;
   return [...new Set(told.filter((text) => !isSummary.test(text)))];
+}
+
+/**
+ * The cases of a script that prints `Test NAME` before each: a case fails that prints `*** FAILED` or `*** Failed` before the next.
+ * The reason is the line before it.
+ */
+export function scriptCases(output: string): readonly CaseRun[] {
+  const [, ...parts] = output.split(/^Test (?=\S)/m);
+  return parts.map((part) => {
+    const [name = "", ...told] = part.split("\n");
+    const at = told.findIndex((line) => /^\*\*\* failed/i.test(line));
+    const reason = at < 0 ? "" : [told[at - 1], told[at]].filter((line) => (line ?? "").trim() !== "").join(" ");
+    return { file: "test.sh", name: name.replace(/^on /, ""), outcome: at < 0 ? "passed" : "failed", reason };
+  });
+}
+
+/** The first error of the server's log that a script prints behind a failed check; the check itself where there is none. */
+export function firstError(output: string, check: string): string {
+  const behind = output.slice(output.indexOf(`*** ${check}`));
+  return /^E\d{4} [^\]]*\] "(.*)"$/m.exec(behind)?.[1] ?? check;
 }
 
 /** The stored results with those of `suite` replaced, in the order of suites. */

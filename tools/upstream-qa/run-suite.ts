@@ -7,7 +7,16 @@ import { mkdir, open, readFile, rm, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import process from "node:process";
 import { fileURLToPath } from "node:url";
-import { type CaseResult, type CaseRun, casesOf, parseRuns, scriptFailures } from "./results.ts";
+import { NO_START } from "./reasons.ts";
+import {
+  type CaseResult,
+  type CaseRun,
+  casesOf,
+  firstError,
+  parseRuns,
+  scriptCases,
+  scriptFailures,
+} from "./results.ts";
 import { SUITES } from "./suites.ts";
 
 const HOOKS = fileURLToPath(new URL("python", import.meta.url));
@@ -55,14 +64,18 @@ export async function runSuite(run: SuiteRun): Promise<readonly CaseResult[]> {
   await writeFile(runs, "");
   const status = await sandboxed(run, folder, told);
   const output = await readFile(join(folder, "output.log"), "utf8");
-  return casesOf(run.suite, [...parseRuns(await readFile(runs, "utf8")), ...scriptRuns(status, output)]);
+  return casesOf(run.suite, [...parseRuns(await readFile(runs, "utf8")), ...scriptRuns(run.suite, status, output)]);
 }
 
 /** The script as a whole, and each check of its own that it reports as failed. */
-function scriptRuns(status: string, output: string): readonly CaseRun[] {
-  const checks = scriptFailures(output).map(
-    (text): CaseRun => ({ file: "test.sh", name: text, outcome: "failed", reason: text }),
-  );
+function scriptRuns(suite: string, status: string, output: string): readonly CaseRun[] {
+  const checks =
+    SUITES[suite]?.printsCases === true
+      ? scriptCases(output)
+      : scriptFailures(output).map((name): CaseRun => {
+          const reason = NO_START.test(name) ? firstError(output, name) : name;
+          return { file: "test.sh", name, outcome: "failed", reason };
+        });
   const isPassed = status === "0";
   const whole: CaseRun = {
     file: "test.sh",

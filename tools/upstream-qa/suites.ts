@@ -3,6 +3,8 @@
 export interface SuiteSettings {
   /** Variables by which the scripts choose what they run. */
   readonly env?: Readonly<Record<string, string>>;
+  /** The script prints `Test NAME` before each of its cases. */
+  readonly printsCases?: boolean;
 }
 
 /** The backends that the scripts would try, without those that are not here. */
@@ -37,7 +39,7 @@ export const SUITES: Readonly<Record<string, SuiteSettings>> = {
   L0_lifecycle: {},
   L0_logging: {},
   L0_metrics: {},
-  L0_model_config: {},
+  L0_model_config: { printsCases: true },
   L0_model_namespacing: {},
   L0_model_queue: {},
   L0_model_update: {},

@@ -2,7 +2,17 @@ import assert from "node:assert/strict";
 import { existsSync, readFileSync } from "node:fs";
 import { test } from "node:test";
 import { qaPage, withQaPage } from "./page.ts";
-import { type CaseRun, casesOf, mergeResults, parseResults, printResults, scriptFailures } from "./results.ts";
+import { knownReason } from "./reasons.ts";
+import {
+  type CaseRun,
+  casesOf,
+  firstError,
+  mergeResults,
+  parseResults,
+  printResults,
+  scriptCases,
+  scriptFailures,
+} from "./results.ts";
 import { onCpu } from "./substitute.ts";
 import { excludedReason, SUITES } from "./suites.ts";
 
@@ -37,6 +47,29 @@ test("scriptFailures() reads what scripts print between stars", () => {
   const output =
     "x\n***\n*** Failed to start /opt/s\n***\n\n***\n*** Test Failed\n***\n*** Test Passed\n*** Failed to start /opt/s\n";
   assert.deepEqual(scriptFailures(output), ["Failed to start /opt/s"]);
+});
+
+test("scriptCases() reads the cases that a script names before it runs them", () => {
+  const output = "Test Passed before\nTest on a/b\nfound\nTest c\nNot found x\n*** FAILED: c\n";
+  const [, ...cases] = scriptCases(output);
+  assert.deepEqual(
+    cases.map(({ name, outcome, reason }) => [name, outcome, reason]),
+    [
+      ["a/b", "passed", ""],
+      ["c", "failed", "Not found x *** FAILED: c"],
+    ],
+  );
+});
+
+test("a server that does not start is explained by its log", () => {
+  const output = '*** Failed to start /opt/s\nI1124 a.cc:1] "x"\nE1124 19:46:31.684549 18 b.cc:1] "Poll failed: why"\n';
+  const name = "Failed to start /opt/s";
+  const [result] = casesOf("L0_x", [{ file: "test.sh", name, outcome: "failed", reason: firstError(output, name) }]);
+  assert.ok(result !== undefined);
+  assert.equal(knownReason(result), "the server did not start: Poll failed: why");
+  const whole = { ...result, name: "exit status 0", reason: "1" };
+  assert.equal(knownReason(whole), undefined);
+  assert.equal(knownReason(whole, [whole, result]), "cases of the script fail, see the other rows");
 });
 
 test("mergeResults() replaces the results of a suite and keeps the others, and files hold what was written", () => {
@@ -80,6 +113,11 @@ test("onCpu() moves instance groups to the CPU", () => {
     "kind: KIND_CPU, count: 2",
   );
   assert.equal(onCpu("grep gpus: 1 KIND_GPU", false), "grep gpus: 1 KIND_CPU");
+  const both = ["GPU", "CPU"].map(
+    (kind) => `sed -i "s/kind: KIND_${kind}/kind: KIND_${kind}\\\\ncount: 4/" config.pbtxt`,
+  );
+  const onlyOne = String.raw`(sed -i "s/kind: KIND_CPU/kind: KIND_CPU\\ncount: 4/" config.pbtxt)`;
+  assert.equal(onCpu(`(${both.join(" && \\\n   ")})`, false), onlyOne);
 });
 
 test("a suite runs or has a reason why not", () => {

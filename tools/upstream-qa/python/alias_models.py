@@ -4,6 +4,7 @@ call models of PyTorch, OpenVINO and TensorRT. Arguments: the Python model add_s
 """
 
 import pathlib
+import re
 import shutil
 import sys
 
@@ -11,12 +12,26 @@ ADD_SUB = sys.argv[1]
 
 
 def run_by_python(folder):
-    """L0_decoupled changes the dimensions of this model, which an ONNX file would not follow and a TorchScript file does."""
+    """
+    L0_decoupled changes the dimensions of this model, which an ONNX file would not follow and a TorchScript file does. Its ensembles
+    go by the names of TorchScript's outputs.
+    """
     config = folder / "config.pbtxt"
-    config.write_text(config.read_text().replace('platform: "onnxruntime_onnx"', 'backend: "python"'))
+    config.write_text(torch_named(config.read_text().replace('platform: "onnxruntime_onnx"', 'backend: "python"')))
     for path in folder.glob("*/model.onnx"):
         path.unlink()
-        shutil.copy(ADD_SUB, path.with_name("model.py"))
+        path.with_name("model.py").write_text(add_sub_of(int(path.parent.name)))
+
+
+def add_sub_of(version):
+    """As upstream's generator has it, versions above 1 give the difference first."""
+    text = pathlib.Path(ADD_SUB).read_text()
+    swapped = text if version == 1 else re.sub(r"OUTPUT([01])\b", lambda m: f"OUTPUT{1 - int(m[1])}", text)
+    return torch_named(swapped)
+
+
+def torch_named(text):
+    return re.sub(r"OUTPUT([01])\b", r"OUTPUT__\1", text)
 
 
 def alias(folder, prefix):
