@@ -65,12 +65,19 @@ export class GrpcError extends Error {
   }
 }
 
-/** The text of a grpc-message trailer: UTF-8, with all but visible ASCII and space as percent escapes. */
+const SPACE = 0x20;
+
+/**
+ * The text of a grpc-message trailer: UTF-8, with all but visible ASCII and space as percent escapes. Spaces at the ends are
+ * escaped too: a field value with them is malformed (RFC 9113, 8.2.1), and nghttp2 drops it.
+ */
 export function encodeGrpcMessage(message: string): string {
-  if (!/[^ -$&-~]/.test(message)) return message;
+  if (!/[^ -$&-~]|^ | $/.test(message)) return message;
+  const bytes = new TextEncoder().encode(message);
   let text = "";
-  for (const byte of new TextEncoder().encode(message)) {
-    const isPlain = byte >= 0x20 && byte <= 0x7e && byte !== 0x25;
+  for (const [index, byte] of bytes.entries()) {
+    const isEdge = byte === SPACE && (index === 0 || index === bytes.length - 1);
+    const isPlain = byte >= SPACE && byte <= 0x7e && byte !== 0x25 && !isEdge;
     text += isPlain ? String.fromCharCode(byte) : `%${byte.toString(16).toUpperCase().padStart(2, "0")}`;
   }
   return text;

@@ -31,6 +31,7 @@ test("parseGrpcTimeout() reads every unit and ignores what is malformed", () => 
 test("encodeGrpcMessage() escapes all but visible ASCII", () => {
   assert.equal(encodeGrpcMessage("plain, 'quoted' ~"), "plain, 'quoted' ~");
   assert.equal(encodeGrpcMessage("100 %\n\u00fc\u0000"), "100 %25%0A%C3%BC%00");
+  assert.equal(encodeGrpcMessage(" got [1,4]. "), "%20got [1,4].%20");
 });
 
 test("statusTrailers() cuts messages that would not fit a header block", () => {
