@@ -28,7 +28,9 @@ export function parseJson(bytes: Uint8Array, what: string): JsonData {
     return plain(readDocument(new JsonReader({ maxDepth: MAX_DEPTH, maxItems: MAX_ITEMS }), bytes));
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
-    throw new ClientError("protocol", `${what}: expected JSON, got ${bytes.length} other bytes: ${reason}`);
+    throw new ClientError("protocol", `${what}: expected JSON, got ${bytes.length} other bytes: ${reason}`, {
+      cause: error,
+    });
   }
 }
 

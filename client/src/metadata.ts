@@ -4,6 +4,7 @@
  */
 import { ClientError } from "./client-error.ts";
 import { isRecord, type JsonData, type JsonRecord } from "./json-document.ts";
+import type { LogSettings, MemoryRegion, TraceSettings } from "./server-resources.ts";
 
 export interface ServerMetadata {
   readonly name: string;
@@ -36,6 +37,26 @@ export interface RepositoryEntry {
   readonly reason: string;
 }
 
+/** Calls and their time. Counters beyond 2^53 are bigints. */
+export interface StatisticDuration {
+  readonly count: number | bigint;
+  readonly ns: number | bigint;
+}
+
+/** Counters of a version, as the server names them (Triton's statistics extension). */
+export interface ModelStatistics {
+  readonly name: string;
+  readonly version: string;
+  readonly last_inference: number | bigint;
+  readonly inference_count: number | bigint;
+  readonly execution_count: number | bigint;
+  /** `success`, `fail`, `queue`, `compute_input`, `compute_infer`, `compute_output`, `cache_hit`, `cache_miss`. */
+  readonly inference_stats: Readonly<Record<string, StatisticDuration>>;
+  readonly batch_stats: readonly JsonRecord[];
+  readonly response_stats: JsonRecord;
+  readonly memory_usage: readonly JsonRecord[];
+}
+
 export function readServerMetadata(document: JsonRecord): ServerMetadata {
   return {
     name: text(document, "name"),
@@ -66,9 +87,70 @@ export function readRepositoryIndex(document: JsonData): RepositoryEntry[] {
   });
 }
 
-/** Counters as the server names them, one record for each version. */
-export function readModelStatistics(document: JsonRecord): JsonRecord[] {
-  return list(document, "model_stats").map((one) => expectRecord(one, "an element of 'model_stats'"));
+/** One record for each version. */
+export function readModelStatistics(document: JsonRecord): ModelStatistics[] {
+  return list(document, "model_stats").map((one) => {
+    const record = expectRecord(one, "an element of 'model_stats'");
+    const durations = Object.entries(expectRecord(record.inference_stats ?? {}, "'inference_stats'"));
+    return {
+      name: text(record, "name"),
+      version: text(record, "version", ""),
+      last_inference: counter(record, "last_inference"),
+      inference_count: counter(record, "inference_count"),
+      execution_count: counter(record, "execution_count"),
+      inference_stats: Object.fromEntries(durations.map(([name, value]) => [name, readDuration(name, value)])),
+      batch_stats: list(record, "batch_stats").map((each) => expectRecord(each, "an element of 'batch_stats'")),
+      response_stats: expectRecord(record.response_stats ?? {}, "'response_stats'"),
+      memory_usage: list(record, "memory_usage").map((each) => expectRecord(each, "an element of 'memory_usage'")),
+    };
+  });
+}
+
+function readDuration(name: string, value: JsonData | undefined): StatisticDuration {
+  const record = expectRecord(value ?? null, `'${name}'`);
+  return { count: counter(record, "count"), ns: counter(record, "ns") };
+}
+
+/** Regions of shared memory: a list over HTTP, the values of a map over gRPC. */
+export function readMemoryRegions(document: JsonData): MemoryRegion[] {
+  return expectList(document, "the status of shared memory").map((entry) => {
+    const record = expectRecord(entry, "a region of shared memory");
+    return {
+      name: text(record, "name"),
+      byteSize: size(record, "byte_size"),
+      ...(record.key === undefined ? {} : { key: text(record, "key"), offset: size(record, "offset") }),
+      ...(record.device_id === undefined ? {} : { deviceId: size(record, "device_id") }),
+    };
+  });
+}
+
+/** Settings whose values are scalars. */
+export function readLogSettings(document: JsonRecord): LogSettings {
+  return Object.fromEntries(
+    Object.entries(document).map(([name, value]) => {
+      if (typeof value === "string" || typeof value === "number" || typeof value === "boolean") return [name, value];
+      throw unexpected(`'${name}'`, "a text, a number or a boolean");
+    }),
+  );
+}
+
+export function readTraceSettings(document: JsonRecord): TraceSettings {
+  return Object.fromEntries(
+    Object.entries(document).map(([name, value]) => {
+      if (Array.isArray(value)) return [name, value.map((one: JsonData) => expectText(one, `'${name}'`))];
+      return [name, typeof value === "number" ? String(value) : expectText(value, `'${name}'`)];
+    }),
+  );
+}
+
+function counter(record: JsonRecord, name: string): number | bigint {
+  const value = record[name] ?? 0;
+  if (typeof value !== "number" && typeof value !== "bigint") throw unexpected(`'${name}'`, "a number");
+  return value;
+}
+
+function size(record: JsonRecord, name: string): number {
+  return Number(counter(record, name));
 }
 
 function readTensor(value: JsonData): TensorMetadata {

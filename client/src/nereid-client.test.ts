@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { after, before, test } from "node:test";
-import { ClientError, NereidClient, tensor } from "./index.ts";
+import { ClientError, NereidClient, tensor } from "./node.ts";
 
 interface Seen {
   readonly method: string;
@@ -169,7 +169,7 @@ test("a call without a server fails as network error that can be tried again", a
   const client = new NereidClient({ url: "http://127.0.0.1:1" });
   const error = await failure(client.isLive());
   assert.deepEqual([error.kind, error.isRetryable, error.status], ["network", true, undefined]);
-  assert.match(error.message, /GET \/v2\/health\/live: fetch failed: /);
+  assert.match(error.message, /GET \/v2\/health\/live: connect ECONNREFUSED/);
 });
 
 test("a call fails as network error when the connection breaks in the answer", async () => {
@@ -272,8 +272,26 @@ test("metadata of server and model is checked", async () => {
 });
 
 test("statistics() keeps counters beyond 2^53", async () => {
-  const client = answering(json(200, '{"model_stats":[{"name":"m","last_inference":9007199254740993}]}'));
-  assert.deepEqual(await client.model("m").statistics(), [{ name: "m", last_inference: 9007199254740993n }]);
+  const client = answering(
+    json(
+      200,
+      '{"model_stats":[{"name":"m","last_inference":9007199254740993,' +
+        '"inference_stats":{"success":{"count":2,"ns":18446744073709551615}}}]}',
+    ),
+  );
+  assert.deepEqual(await client.model("m").statistics(), [
+    {
+      name: "m",
+      version: "",
+      last_inference: 9007199254740993n,
+      inference_count: 0,
+      execution_count: 0,
+      inference_stats: { success: { count: 2, ns: 18446744073709551615n } },
+      batch_stats: [],
+      response_stats: {},
+      memory_usage: [],
+    },
+  ]);
 });
 
 test("repository calls send what they mean", async () => {

@@ -1,60 +1,55 @@
-/** A KServe V2 server: its address, health, metadata and models. Runs wherever there is fetch. */
-import type { CallOptions } from "./deadline.ts";
-import { isHealthy } from "./health.ts";
-import { parseJsonRecord } from "./json-document.ts";
-import { readServerMetadata, type ServerMetadata } from "./metadata.ts";
-import { ModelHandle } from "./model-handle.ts";
-import { RepositoryClient } from "./repository-client.ts";
-import { type Fetch, Transport } from "./transport.ts";
+/** A KServe V2 server over HTTP: its address, health, metadata and models. Runs wherever there is fetch. */
+import { DEFAULT_RETRY, type RetryOptions, retryPolicy } from "./call-policy.ts";
+import type { Exchange } from "./http/exchange.ts";
+import { type Fetch, fetchExchange } from "./http/fetch-exchange.ts";
+import { HttpApi } from "./http/http-api.ts";
+import { HttpModelHandle } from "./http/http-model-handle.ts";
+import { Transport } from "./http/transport.ts";
+import { InferenceClient } from "./inference-client.ts";
+import type { ServedModels } from "./model-types.ts";
 
 export interface NereidClientOptions {
   /** E.g. "http://localhost:8000"; a path in front of `/v2` is kept. */
   readonly url: string;
   /** Headers of every call. */
   readonly headers?: Readonly<Record<string, string>> | undefined;
-  /** Replaces the global fetch, e.g. for a proxy or a certificate. */
+  /** Sends requests in place of the platform's own way, e.g. through a proxy. */
   readonly fetch?: Fetch | undefined;
   /** Longest response, or event of a stream, that is accepted. */
   readonly maxResponseBytes?: number | undefined;
+  /** Limit of each call that gives none itself. Default: none. */
+  readonly timeoutMs?: number | undefined;
+  /** How calls are tried again after safe failures; false: never. */
+  readonly retry?: RetryOptions | false | undefined;
 }
 
 /** Default of `maxResponseBytes`: the limit of a protobuf message, which no tensor of a server exceeds. */
-const MAX_RESPONSE_BYTES: number = 2 ** 31 - 1;
+export const MAX_RESPONSE_BYTES: number = 2 ** 31 - 1;
 
-export class NereidClient {
-  readonly repository: RepositoryClient;
+/** `Models`: types that `nereid types` wrote. Without them every name, datatype and shape is allowed. */
+export class NereidClient<Models extends ServedModels = ServedModels> extends InferenceClient {
+  readonly #api: HttpApi;
   readonly #transport: Transport;
 
-  /** @throws TypeError for an address that is none of http or https */
-  constructor({ url, headers = {}, fetch, maxResponseBytes = MAX_RESPONSE_BYTES }: NereidClientOptions) {
-    this.#transport = new Transport({
-      url: baseUrl(url),
-      headers,
-      // Browsers refuse their fetch as a member of another object.
-      fetch: fetch ?? ((input, init) => globalThis.fetch(input, init)),
-      maxResponseBytes,
+  /** @throws TypeError for an address that is none of http or https @throws RangeError for other options */
+  constructor(options: NereidClientOptions, exchange: Exchange = fetchExchange(options.fetch)) {
+    const transport = new Transport({
+      url: baseUrl(options.url),
+      headers: options.headers ?? {},
+      exchange,
+      maxResponseBytes: options.maxResponseBytes ?? MAX_RESPONSE_BYTES,
+      timeoutMs: options.timeoutMs,
+      retry: retryPolicy(options.retry, DEFAULT_RETRY),
     });
-    this.repository = new RepositoryClient(this.#transport);
-  }
-
-  /** Whether the server is live. @throws ClientError if it does not answer */
-  isLive(options: CallOptions = {}): Promise<boolean> {
-    return isHealthy(this.#transport, "/v2/health/live", options);
-  }
-
-  /** Whether the server and all its models are ready. @throws ClientError if it does not answer */
-  isReady(options: CallOptions = {}): Promise<boolean> {
-    return isHealthy(this.#transport, "/v2/health/ready", options);
-  }
-
-  async serverMetadata(options: CallOptions = {}): Promise<ServerMetadata> {
-    const { bytes } = await this.#transport.read({ method: "GET", path: "/v2" }, options);
-    return readServerMetadata(parseJsonRecord(bytes, "/v2"));
+    const api = new HttpApi(transport);
+    super(api);
+    this.#api = api;
+    this.#transport = transport;
   }
 
   /** A model by its name; sends nothing yet. @throws RangeError for a name or version that no path can hold */
-  model(name: string, version?: string | number): ModelHandle {
-    return new ModelHandle(this.#transport, name, version);
+  model<N extends keyof Models & string>(name: N, version?: string | number): HttpModelHandle<Models[N]> {
+    return new HttpModelHandle(this.#api, this.#transport, name, version);
   }
 }
 

@@ -1,8 +1,15 @@
 /**
  * Tensors as users hold them: the typed array of each datatype, and its conversion to and from the bytes of Triton's
- * binary data extension.
+ * binary data extension; or the place of the bytes in shared memory (Triton's shared memory extension).
  */
 import { type Datatype, elementSize, packBytesElements, splitBytesElements } from "@nereid/wire";
+
+/** ES2025's Float16Array, for compilers whose library lacks it. */
+export interface Float16View extends ArrayBufferView {
+  readonly length: number;
+  readonly BYTES_PER_ELEMENT: number;
+  readonly [Symbol.toStringTag]: "Float16Array";
+}
 
 /** Elements of an input tensor. FP16 and BF16 are 16-bit patterns, BOOL a byte of 0 or 1. Strings become UTF-8. */
 export interface InputElements {
@@ -15,46 +22,91 @@ export interface InputElements {
   readonly INT16: Int16Array;
   readonly INT32: Int32Array;
   readonly INT64: BigInt64Array;
-  readonly FP16: Uint16Array;
+  readonly FP16: Uint16Array | Float16View;
   readonly FP32: Float32Array;
   readonly FP64: Float64Array;
   readonly BYTES: readonly (string | Uint8Array)[];
   readonly BF16: Uint16Array;
 }
 
-/** Elements of an output tensor: the same, with BYTES undecoded. */
-export interface OutputElements extends Omit<InputElements, "BYTES"> {
+/** Elements of an output tensor: the same, with BYTES undecoded and FP16 as patterns. */
+export interface OutputElements extends Omit<InputElements, "BYTES" | "FP16"> {
   readonly BYTES: readonly Uint8Array[];
+  readonly FP16: Uint16Array;
 }
 
-export interface InputTensor {
-  readonly name: string;
-  readonly datatype: Datatype;
-  readonly shape: readonly number[];
-  /** Little-endian (Triton's binary data extension). */
+/** A part of a registered region of shared memory. */
+export interface RegionPart {
+  /** Name under which the region is registered. */
+  readonly region: string;
+  readonly byteSize: number;
+  readonly offset?: number | undefined;
+}
+
+/** Datatype, shape and elements of an input without its name. */
+export interface TensorValue<D extends Datatype = Datatype, S extends readonly number[] = readonly number[]> {
+  readonly datatype: D;
+  readonly shape: S;
+  /** Little-endian (Triton's binary data extension). Empty when the elements are in shared memory. */
   readonly data: Uint8Array;
+  readonly memory?: RegionPart | undefined;
+}
+
+export interface InputTensor<
+  N extends string = string,
+  D extends Datatype = Datatype,
+  S extends readonly number[] = readonly number[],
+> extends TensorValue<D, S> {
+  readonly name: N;
 }
 
 /** An input of a model. Keeps a view of `elements`, no copy. @throws RangeError when the shape does not fit them */
-export function tensor<D extends Datatype>(
-  name: string,
+export function tensor<const N extends string, D extends Datatype, const S extends readonly number[]>(
+  name: N,
   datatype: D,
-  shape: readonly number[],
-  elements: InputElements[D],
-): InputTensor {
-  const count = shape.reduce((product, dim) => product * dim, 1);
-  if (!shape.every((dim) => Number.isSafeInteger(dim) && dim >= 0) || count !== elements.length) {
-    throw new RangeError(`tensor '${name}': shape [${shape.join(",")}] does not hold ${elements.length} elements`);
-  }
-  return { name, datatype, shape, data: bytesOf(name, datatype, elements) };
+  shape: S,
+  elements: InputElements[D] | RegionPart,
+): InputTensor<N, D, S> {
+  return { name, ...valueFor(`tensor '${name}'`, datatype, shape, elements) };
 }
 
-function bytesOf(name: string, datatype: Datatype, elements: InputElements[Datatype]): Uint8Array {
+/** An input without its name, for inputs given as an object. @throws RangeError when the shape does not fit the elements */
+export function tensorValue<D extends Datatype, const S extends readonly number[]>(
+  datatype: D,
+  shape: S,
+  elements: InputElements[D] | RegionPart,
+): TensorValue<D, S> {
+  return valueFor("tensor", datatype, shape, elements);
+}
+
+function valueFor<D extends Datatype, S extends readonly number[]>(
+  where: string,
+  datatype: D,
+  shape: S,
+  elements: InputElements[D] | RegionPart,
+): TensorValue<D, S> {
+  if (isRegionPart(elements)) return { datatype, shape, data: new Uint8Array(0), memory: elements };
+  let count = 1;
+  let isShape = true;
+  for (const dim of shape) {
+    count *= dim;
+    isShape &&= Number.isSafeInteger(dim) && dim >= 0;
+  }
+  if (!isShape || count !== elements.length) {
+    throw new RangeError(`${where}: shape [${shape.join(",")}] does not hold ${elements.length} elements`);
+  }
+  return { datatype, shape, data: bytesOf(where, datatype, elements) };
+}
+
+function isRegionPart(elements: InputElements[Datatype] | RegionPart): elements is RegionPart {
+  return "region" in elements;
+}
+
+/** The bytes of elements as a tensor has them: a view where elements have one size. @throws RangeError */
+export function bytesOf(where: string, datatype: Datatype, elements: InputElements[Datatype]): Uint8Array {
   if (datatype === "BYTES") return packBytesElements(elements as InputElements["BYTES"]);
   if (!ArrayBuffer.isView(elements) || elements.BYTES_PER_ELEMENT !== elementSize(datatype)) {
-    throw new RangeError(
-      `tensor '${name}': ${datatype} takes a typed array with ${elementSize(datatype)} bytes an element`,
-    );
+    throw new RangeError(`${where}: ${datatype} takes a typed array with ${elementSize(datatype)} bytes an element`);
   }
   return new Uint8Array(elements.buffer, elements.byteOffset, elements.byteLength);
 }
@@ -81,6 +133,6 @@ const MAKERS: Readonly<Record<Exclude<Datatype, "BYTES">, TypedArrayMaker>> = {
 export function elementsOf(datatype: Datatype, data: Uint8Array): OutputElements[Datatype] {
   if (datatype === "BYTES") return splitBytesElements(data);
   const size = elementSize(datatype);
-  const source = data.byteOffset % size === 0 ? data : data.slice();
+  const source = data.byteOffset % size === 0 ? data : new Uint8Array(data); // `slice()` of a Buffer copies nothing
   return MAKERS[datatype](source.buffer, source.byteOffset, source.length / size);
 }

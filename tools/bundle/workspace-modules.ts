@@ -6,8 +6,9 @@ import { existsSync, readFileSync } from "node:fs";
 import { join, posix } from "node:path";
 import { moduleGraph, packageOf } from "./module-graph.ts";
 
-/** By path inside the package: a file, or files by condition. */
-export type PackageExports = Readonly<Record<string, string | Readonly<Record<string, string>>>>;
+/** By path inside the package: a file, or files by condition (Node.js, "Conditional exports"), which nest. */
+export type PackageExports = Readonly<Record<string, string | ConditionalFiles>>;
+export type ConditionalFiles = { readonly [condition: string]: string | ConditionalFiles };
 
 /** A package.json as far as the build looks at it. */
 export interface EntryManifest {
@@ -66,7 +67,10 @@ class Member {
   constructor(root: string, { folder, manifest }: WorkspaceMember) {
     this.#home = join(root, folder);
     this.#manifest = manifest;
-    const main = manifest.exports?.["."] === undefined ? [] : [exportedFile(manifest, manifest.name)];
+    const library = Object.keys(manifest.exports ?? {}).filter(
+      (path) => !path.includes("*") && !path.endsWith(".json"),
+    );
+    const main = library.map((path) => exportedFile(manifest, manifest.name + path.slice(1)));
     const texts = Object.values(manifest.bin ?? {}).map((path) => readFileSync(join(this.#home, path), "utf8"));
     const started = texts.flatMap((text) => [...text.matchAll(BUILT_IMPORT)].map(([, path = ""]) => `${path}.ts`));
     this.#ofPrograms = texts.flatMap((text) =>
@@ -115,7 +119,7 @@ export function exportedFile({ name, exports = {} }: EntryManifest, specifier: s
   const pattern = patterns.sort((a, b) => b.length - a.length)[0] ?? "";
   const target = exact ?? exports[pattern];
   const file = typeof target === "string" ? target : target?.[SOURCE_CONDITION];
-  if (file === undefined) throw new Error(`${specifier}: ${name} exports no such module`);
+  if (typeof file !== "string") throw new Error(`${specifier}: ${name} exports no such module`);
   const [before = "", after = ""] = pattern.split("*");
   return posix.normalize(file.replace("*", path.slice(before.length, path.length - after.length)));
 }

@@ -1,5 +1,5 @@
 /** From a package.json of the workspace to the one that users get. Decides on data given; touches no file. */
-import { type PackageExports, SOURCE_CONDITION } from "../bundle/workspace-modules.ts";
+import { type ConditionalFiles, type PackageExports, SOURCE_CONDITION } from "../bundle/workspace-modules.ts";
 import { BUNDLED_PACKAGES, type Manifest, OWN_SCOPE } from "../dependency-rules.ts";
 
 /** A package.json as far as packing looks at it; all other keys pass through. */
@@ -107,7 +107,7 @@ function withoutSources(exports: PackageExports): PackageExports {
 }
 
 /** Modules behind a pattern are for our own packages: they ship without types. */
-function publishedTargets(targets: Readonly<Record<string, string>>, isPattern: boolean): Record<string, string> {
+function publishedTargets(targets: ConditionalFiles, isPattern: boolean): ConditionalFiles {
   const dropped = isPattern ? [SOURCE_CONDITION, "types"] : [SOURCE_CONDITION];
   return Object.fromEntries(Object.entries(targets).filter(([condition]) => !dropped.includes(condition)));
 }

@@ -1,6 +1,7 @@
 /** Any package of the workspace: its built modules, the files beside them, its manifest and notices. */
 import { existsSync, readFileSync } from "node:fs";
 import { join, posix } from "node:path";
+import type { ConditionalFiles } from "../bundle/workspace-modules.ts";
 import { publishedManifest, type WorkspaceManifest } from "./published-manifest.ts";
 import { copyBuilt, copyInto, emptyFolder, filesBelow, WORKSPACE_NOTICES, writeJson } from "./stage-files.ts";
 
@@ -56,9 +57,7 @@ export function stagePackage(
 
 /** Declarations that the main module's reach, types of other modules included: what users of a library compile against. */
 function declarations(home: string, { exports }: WorkspaceManifest): readonly string[] {
-  const main = exports?.["."];
-  if (typeof main !== "object" || main.types === undefined) return [];
-  const found = new Set([posix.normalize(main.types)]);
+  const found = new Set(typeFiles(exports?.["."] ?? "").map((file) => posix.normalize(file)));
   for (const file of found) {
     const text = readFileSync(join(home, file), "utf8");
     for (const [, path = ""] of text.matchAll(RELATIVE_TYPES)) {
@@ -66,6 +65,15 @@ function declarations(home: string, { exports }: WorkspaceManifest): readonly st
     }
   }
   return [...found].sort();
+}
+
+/** Files under the condition "types", which may stand within others (Node.js, "Nested conditions"). */
+function typeFiles(targets: string | ConditionalFiles): string[] {
+  if (typeof targets === "string") return [];
+  return Object.entries(targets).flatMap(([condition, target]) => {
+    if (typeof target !== "string") return typeFiles(target);
+    return condition === "types" ? [target] : [];
+  });
 }
 
 /** The build leaves in `dist` what others reach, and nothing else. */

@@ -92,3 +92,9 @@ test("readV2Response() refuses a JSON length that the body does not have", () =>
     assert.throws(() => readV2Response(encodeUtf8("{}"), length), /is said to have/);
   }
 });
+
+test("readV2Response() names the shared memory that holds an output, and takes no bytes for it", () => {
+  const body = encodeUtf8('{"model_name":"m","outputs":[{"name":"Y","datatype":"FP32","shape":[2]}]}');
+  const { outputs } = readV2Response(body, body.length, new Map([["Y", "r"]]));
+  assert.deepEqual(outputs, [{ name: "Y", datatype: "FP32", shape: [2], data: new Uint8Array(0), region: "r" }]);
+});

@@ -22,8 +22,10 @@ export interface V2Output {
   readonly name: string;
   readonly datatype: Datatype;
   readonly shape: readonly number[];
-  /** Little-endian, of the size of the shape, possibly unaligned: a view of the body if it was binary. */
+  /** Little-endian, of the size of the shape, possibly unaligned: a view of the body if it was binary. Empty with `region`. */
   readonly data: Uint8Array;
+  /** Shared memory that holds the data instead (Triton's shared memory extension). */
+  readonly region?: string;
 }
 
 /** The response is no object of the protocol, or its sizes contradict each other. */
@@ -41,16 +43,21 @@ const MAX_ITEMS = 1_000_000;
 const LIMITS: JsonLimits = { maxDepth: MAX_DEPTH, maxItems: MAX_ITEMS };
 
 /**
- * Reads `body`, whose first `jsonLength` bytes are the JSON; all of it when there is no binary part.
+ * Reads `body`, whose first `jsonLength` bytes are the JSON; all of it when there is no binary part. `regions`: outputs by name
+ * that the request wanted in shared memory; the response has nothing but their shapes.
  * @throws V2ResponseError @throws JsonSyntaxError @throws JsonLimitError
  */
-export function readV2Response(body: Uint8Array, jsonLength: number = body.length): V2InferResponse {
+export function readV2Response(
+  body: Uint8Array,
+  jsonLength: number = body.length,
+  regions: ReadonlyMap<string, string> = new Map(),
+): V2InferResponse {
   if (!Number.isSafeInteger(jsonLength) || jsonLength < 0 || jsonLength > body.length) {
     throw new V2ResponseError(`the JSON is said to have ${jsonLength} bytes, the body has ${body.length}`);
   }
   const members = readMembers(body.subarray(0, jsonLength));
   const tail = new Tail(body.subarray(jsonLength));
-  const outputs = members.outputs.map((output) => checkOutput(output, tail));
+  const outputs = members.outputs.map((output) => checkOutput(output, tail, regions));
   tail.finish();
   return {
     id: typeof members.id === "string" ? members.id : "",
@@ -155,7 +162,7 @@ function finished<T>(work: Generator<undefined, T>): T {
   }
 }
 
-function checkOutput(entry: JsonInferTensor, tail: Tail): V2Output {
+function checkOutput(entry: JsonInferTensor, tail: Tail, regions: ReadonlyMap<string, string>): V2Output {
   const name = expectString(entry.name, "name of an output");
   const datatype = expectString(entry.datatype, `datatype of output '${name}'`);
   if (!isDatatype(datatype)) throw new V2ResponseError(`output '${name}': unknown datatype '${datatype}'`);
@@ -165,6 +172,9 @@ function checkOutput(entry: JsonInferTensor, tail: Tail): V2Output {
   if (!Number.isSafeInteger(count)) {
     throw new V2ResponseError(`output '${name}': shape [${shape.join(",")}] has too many elements`);
   }
+  const region = regions.get(name);
+  if (region !== undefined && entry.tensor === undefined && !isBinary(entry))
+    return { name, datatype, shape, data: new Uint8Array(0), region };
   const data = dataOf(entry, tail, name, count);
   expectSize(data, datatype, count, name);
   return { name, datatype, shape, data };
@@ -172,6 +182,10 @@ function checkOutput(entry: JsonInferTensor, tail: Tail): V2Output {
 
 function isShape(shape: JsonInferTensor["shape"]): shape is readonly number[] {
   return Array.isArray(shape);
+}
+
+function isBinary({ parameters }: JsonInferTensor): boolean {
+  return isMap(parameters) && parameters.has("binary_data_size");
 }
 
 function dataOf(entry: JsonInferTensor, tail: Tail, name: string, count: number): Uint8Array {

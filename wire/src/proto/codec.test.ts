@@ -210,13 +210,21 @@ test("writeInferRequest() writes what another decoder and our own read back", ()
     modelVersion: "",
     id: "é",
     parameters: PARAMETERS,
-    inputs: [{ name: "A", datatype: "INT32" as const, shape: [1, -1, 300], data: Uint8Array.from([1, 2, 3, 4]) }],
+    inputs: [
+      { name: "M", datatype: "FP32" as const, shape: [2], data: undefined, parameters: PARAMETERS },
+      { name: "A", datatype: "INT32" as const, shape: [1, -1, 300], data: Uint8Array.from([1, 2, 3, 4]) },
+    ],
     outputs: [{ name: "O", parameters: PARAMETERS }],
   };
   const bytes = written((writer) => writeInferRequest(writer, request));
   const read = decodeInferRequest(bytes, names);
   assert.deepEqual([...read.parameters], [...PARAMETERS]);
-  assert.deepEqual(read.inputs[0]?.shape, [1, -1, 300]);
+  assert.deepEqual([...(read.inputs[0]?.parameters ?? [])], [...PARAMETERS]);
+  assert.deepEqual(read.inputs[1]?.shape, [1, -1, 300]);
+  assert.deepEqual(
+    read.rawInputContents.map((one) => [...one]),
+    [[1, 2, 3, 4]],
+  );
   const other = oracleDecode("inference.ModelInferRequest", bytes);
   assert.equal(other.id, "é");
   assert.deepEqual((other.parameters as Record<string, unknown>).big, { int64_param: "-9223372036854775808" });

@@ -152,7 +152,9 @@ export interface OutgoingInput {
   readonly name: string;
   readonly datatype: Datatype;
   readonly shape: readonly number[];
-  readonly data: Uint8Array;
+  /** Undefined: the data lies in shared memory, which `parameters` name. */
+  readonly data: Uint8Array | undefined;
+  readonly parameters?: InferParameters;
 }
 
 export function writeInferRequest(writer: GatherWriter, request: OutgoingInferRequest): void {
@@ -166,6 +168,7 @@ export function writeInferRequest(writer: GatherWriter, request: OutgoingInferRe
     writer.stringField(10, input.name);
     writer.stringField(18, input.datatype);
     writeShape(writer, 26, input.shape);
+    for (const [key, value] of input.parameters ?? NO_INFER_PARAMETERS) writeParameterEntry(writer, 34, key, value);
     writer.end(mark);
   }
   for (const output of request.outputs) {
@@ -175,5 +178,5 @@ export function writeInferRequest(writer: GatherWriter, request: OutgoingInferRe
     for (const [key, value] of output.parameters) writeParameterEntry(writer, 18, key, value);
     writer.end(mark);
   }
-  for (const input of request.inputs) writer.bytes(58, input.data);
+  for (const { data } of request.inputs) if (data !== undefined) writer.bytes(58, data);
 }

@@ -3,7 +3,7 @@
  * data of each event. Works on bytes: line ends never occur inside a longer UTF-8 sequence (RFC 3629), so chunks may
  * end anywhere. Names, ids and comments are skipped.
  */
-import { ClientError } from "./client-error.ts";
+import { ClientError } from "../client-error.ts";
 
 const LINE_FEED = 0x0a;
 const CARRIAGE_RETURN = 0x0d;

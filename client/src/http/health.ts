@@ -1,6 +1,7 @@
 /** Health requests of KServe V2 (Open Inference Protocol, "Health"): the status alone is the response. */
-import { ClientError } from "./client-error.ts";
-import type { CallOptions } from "./deadline.ts";
+
+import type { CallOptions } from "../call-options.ts";
+import { ClientError } from "../client-error.ts";
 import type { Transport } from "./transport.ts";
 
 /** Statuses that mean "not ready". Others (wrong address, no permission) are errors. */
@@ -11,5 +12,5 @@ export async function isHealthy(transport: Transport, path: string, options: Cal
   const status = await transport.status({ method: "GET", path }, options);
   if (status === 200) return true;
   if (NOT_HEALTHY.has(status)) return false;
-  throw new ClientError("server", `GET ${path}: HTTP ${status}`, status);
+  throw new ClientError("server", `GET ${path}: HTTP ${status}`, { status });
 }
