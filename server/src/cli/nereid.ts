@@ -150,7 +150,12 @@ const COMMANDS: ReadonlyMap<string, Command> = new Map<string, Command>([
   ],
   [
     "types",
-    packaged("@nereid/offline", "cli/types", "typesCommand", "write the types of models in TypeScript beside them"),
+    packaged(
+      "@nereid/offline",
+      "cli/types",
+      "typesCommand",
+      "write TypeScript types of models: for their clients, or beside models in TypeScript",
+    ),
   ],
   [
     "shims",

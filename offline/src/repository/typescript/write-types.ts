@@ -38,7 +38,8 @@ export async function writeTypes(repository: string): Promise<WrittenTypes[]> {
   return written;
 }
 
-async function modelNames(repository: string): Promise<string[]> {
+/** Folders with a config.pbtxt, sorted. @throws ToolError when it is no folder */
+export async function modelNames(repository: string): Promise<string[]> {
   try {
     const entries = await readdir(repository, { withFileTypes: true });
     const folders = entries.filter((entry) => entry.isDirectory()).map(({ name }) => name);
