@@ -61,11 +61,21 @@ export class HttpPool {
         method,
         agent: this.#agent,
         headers: { ...headers, ...(method === "GET" ? {} : { "content-length": sizeOf(body) }) },
-        ...(signal === undefined ? {} : { signal }),
         ...(this.#socketPath === undefined ? {} : { socketPath: this.#socketPath }),
       });
-      request.on("response", (message) => resolve(new PoolResponse(message)));
+      // Not by the option `signal`: in Deno it ends no request that waits for its response.
+      const abort = (): void => {
+        reject(signal?.reason);
+        request.destroy();
+      };
+      signal?.addEventListener("abort", abort, { once: true });
+      request.once("close", () => signal?.removeEventListener("abort", abort));
+      request.on("response", (message) => resolve(new PoolResponse(message, signal)));
       request.on("error", reject);
+      if (signal?.aborted === true) {
+        abort();
+        return;
+      }
       request.cork();
       for (const piece of body) request.write(piece);
       request.end();
@@ -81,9 +91,11 @@ export class HttpPool {
 
 class PoolResponse implements ExchangeResponse {
   readonly #message: IncomingMessage;
+  readonly #signal: AbortSignal | undefined;
 
-  constructor(message: IncomingMessage) {
+  constructor(message: IncomingMessage, signal: AbortSignal | undefined) {
     this.#message = message;
+    this.#signal = signal;
   }
 
   get status(): number {
@@ -113,6 +125,7 @@ class PoolResponse implements ExchangeResponse {
       });
       body.on("end", () => resolve(joinPieces(chunks, alignedAt)));
       body.on("error", reject);
+      body.on("close", () => reject(this.#signal?.reason ?? new Error("the connection broke within the response")));
     });
   }
 
