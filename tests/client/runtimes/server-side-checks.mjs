@@ -54,4 +54,5 @@ await client.sharedMemory.unregister("system", { name });
 memory.close();
 client.close();
 overGrpc.close();
-process.stdout.write(`${JSON.stringify(done)}\n`);
+// Deno 2.9 goes on after connections of node:http and node:http2 are closed.
+process.stdout.write(`${JSON.stringify(done)}\n`, () => process.exit(0));
