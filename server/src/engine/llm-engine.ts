@@ -70,10 +70,6 @@ export class LlmEngine implements Generator {
     const { blockSize, numBlocks, vocabSize, hiddenSize } = runner;
     this.#runner = runner;
     this.#config = config;
-    if (runner.numStates !== undefined && runner.encoder === undefined && config.speculation.maxDraftTokens > 0) {
-      const why = "states of recurrent layers cannot be taken back after a wrong draft";
-      throw new ServerError("unsupported", `speculative decoding: expected none with this model, as ${why}`);
-    }
     const prefixReuse = config.prefixReuse && runner.reusesPrefixes !== false;
     const rules = { ...config, prefixReuse, blockSize, window: runner.window };
     this.#planner = new StepPlanner({
@@ -90,7 +86,7 @@ export class LlmEngine implements Generator {
     this.#tokenStep = new TokenStep(vocabSize);
     this.#services = services;
     this.#nowNs = services.nowNs ?? nowNs;
-    this.#drafters = createDrafters(config.speculation, vocabSize, services.drafter);
+    this.#drafters = createDrafters(config.speculation, runner, services.drafter);
     this.#stats = firstStats(runner, config.maxSequences);
     this.#onTurn = onTurn;
     this.limits = {

@@ -1,14 +1,23 @@
 /** Which drafters an engine has, in the order in which they are asked. */
+import { ServerError } from "../../core/server-error.ts";
+import type { StepRunner } from "../step-runner.ts";
 import type { Drafter } from "./drafter.ts";
 import { NgramDrafter } from "./ngram-drafter.ts";
 import type { SpeculationConfig } from "./speculation-config.ts";
 
-/** The look-up costs nothing, so it comes first. */
+/**
+ * The look-up costs nothing, so it comes first.
+ * @throws ServerError for drafts with a model whose states cannot be taken back
+ */
 export function createDrafters(
   config: SpeculationConfig,
-  vocabSize: number,
+  { vocabSize, numStates, encoder }: StepRunner,
   other: Drafter | undefined,
 ): readonly Drafter[] {
+  if (numStates !== undefined && encoder === undefined && config.maxDraftTokens > 0) {
+    const why = "states of recurrent layers cannot be taken back after a wrong draft";
+    throw new ServerError("unsupported", `speculative decoding: expected none with this model, as ${why}`);
+  }
   const lookUp = config.maxDraftTokens > 0 && config.ngramSize > 0 ? [new NgramDrafter(config, vocabSize)] : [];
   return other === undefined ? lookUp : [...lookUp, other];
 }

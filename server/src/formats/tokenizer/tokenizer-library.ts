@@ -86,7 +86,6 @@ export class LibraryTokenizer implements EncodeSteps {
     this.#config = config;
   }
 
-  // biome-ignore lint/correctness/useYield: one step is all the library offers
   *encodeSteps(text: string, out: IdList): Pauses {
     if (text.length > MAX_UNPAUSED_TEXT_CHARS) {
       throw invalidArgument(
