@@ -1,11 +1,12 @@
 /**
  * Schemas whose bounded numbers become grammars of this server: the library's own grammars of ranges let wrong numbers
  * pass (web-xgrammar 0.1.27: -5445 for -56.5 to -54.5, 1 for a minimum of 3, "-" for a minimum of -3). A number leaves the schema as a constant text, whose place
- * in the grammar of the schema takes the range. Source: JSON Schema 2020-12, Validation, 6.2.
+ * in the grammar of the schema takes the range. Lengths of strings become patterns on the way. Source: JSON Schema 2020-12, Validation, 6.2.
  */
 import { isObject, type JsonObject } from "../../core/json-object.ts";
 import { isMultiple, isWithin, numberMultiples } from "./number-multiples.ts";
 import { type NumberBounds, numberRange } from "./number-range.ts";
+import { lengthAsPattern } from "./string-lengths.ts";
 
 export interface SchemaParts {
   readonly schema: unknown;
@@ -32,7 +33,7 @@ export function withoutBoundedNumbers(schema: unknown): SchemaParts {
 function replaceIn(schema: unknown, ranges: string[]): unknown {
   if (!isObject(schema)) return schema;
   const entries = Object.entries(schema).map(([key, value]) => [key, replaceMember(key, value, ranges)] as const);
-  return replaceNumber(Object.fromEntries(entries), ranges);
+  return lengthAsPattern(replaceNumber(Object.fromEntries(entries), ranges));
 }
 
 function replaceMember(key: string, value: unknown, ranges: string[]): unknown {

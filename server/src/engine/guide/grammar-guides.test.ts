@@ -219,7 +219,8 @@ const STRINGS: readonly (readonly [schema: object, fits: readonly string[], fail
   [{ pattern: "^[^x]{1,3}$" }, ['"\\"\\""', '"y"'], ['"x"', '"""', '"\t"']],
   [{ pattern: '^a"b\\\\c\\n$' }, ['"a\\"b\\\\c\\n"'], ['"a"b', '"a\\"b\\c']],
   [{ pattern: "^[a-z]{1,4}$" }, ['"abc"'], ['"\\"', '"A"']],
-  [{ minLength: 1, maxLength: 2 }, ['"é"', '"\\t\\u0000"'], ['"\u0000"', '"\t"', '""', '"abc"']],
+  [{ minLength: 3 }, ['"\\"\\n\\\\"', '"abcdefgh"'], ['"ab"', '"a"b"']],
+  [{ minLength: 1, maxLength: 2 }, ['"\\"\\\\"', '"é"', '"\\t\\u0000"'], ['"\u0000"', '"\t"', '""', '"abc"']],
   [{ format: "json-pointer" }, ['"/a~1\\\\"', '"/\\""'], ['"/""', '"/\\a"']],
   [{ format: "email" }, ['"a@b.co"', '"\\"a b\\"@b.co"'], ['"a b@b.co"', '""a"@b.co"']],
 ];
