@@ -21,7 +21,16 @@ test("the client works without anything of Node", async () => {
   const conditions = ["nereid-source"];
   const options = { bundle: true, write: false, format: "iife", globalName: "nereid", conditions } as const;
   const { outputFiles } = await build({ ...options, platform: "browser", entryPoints: [ENTRY], logLevel: "silent" });
-  const context = createContext({ URL, AbortSignal, fetch: answer });
+  const context = createContext({
+    URL,
+    AbortSignal,
+    AbortController,
+    DOMException,
+    performance,
+    setTimeout,
+    clearTimeout,
+    fetch: answer,
+  });
   runInContext(outputFiles[0]?.text ?? "", context);
   const use = `(async () => {
     const model = new nereid.NereidClient({ url: "http://localhost" }).model("m");
