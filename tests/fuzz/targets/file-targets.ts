@@ -3,7 +3,14 @@ import assert from "node:assert/strict";
 import { TarReader } from "../../../server/src/files/tar/read-tar.ts";
 import { pax, tarOf } from "../../../server/src/files/tar/tar-writer.test-support.ts";
 import { PrefixTooShort } from "../../../server/src/formats/gguf/cursor.ts";
-import { ARRAY, F32, ggufBytes, STRING, U32 } from "../../../server/src/formats/gguf/gguf-writer.test-support.ts";
+import {
+  ARRAY,
+  F32,
+  type GgufField,
+  ggufBytes,
+  STRING,
+  U32,
+} from "../../../server/src/formats/gguf/gguf-writer.test-support.ts";
 import { parseGgufHeader, parseGgufOutline } from "../../../server/src/formats/gguf/header.ts";
 import { ggufTokenizerFiles } from "../../../server/src/formats/gguf/tokenizer.ts";
 import { documentParts, parseOnnxDocument } from "../../../server/src/formats/onnx/document.ts";
@@ -25,23 +32,33 @@ import { withScratchFile } from "../scratch-file.ts";
 
 const MAX_CASE_MS = 100;
 
-const TOKENS: readonly string[] = ["<unk>", "<s>", "</s>", "\u2581a", "b", "\u2581ab", "<0x0A>"];
+const BYTE_TOKENS = Array.from({ length: 256 }, (_, byte) => `<0x${byte.toString(16).toUpperCase().padStart(2, "0")}>`);
+const TOKENS: readonly string[] = ["<unk>", "<s>", "</s>", "\u2581a", "b", "\u2581ab", ...BYTE_TOKENS];
+const TYPES = [2, 3, 3, 1, 1, 1, ...BYTE_TOKENS.map(() => 6)];
 const GGUF: Buffer = Buffer.from(
   ggufBytes({
-    fields: [
-      ["general.architecture", STRING, "llama"],
-      ["tokenizer.ggml.model", STRING, "llama"],
-      ["tokenizer.ggml.tokens", ARRAY, [STRING, TOKENS]],
-      ["tokenizer.ggml.scores", ARRAY, [F32, TOKENS.map((_, i) => -i)]],
-      ["tokenizer.ggml.token_type", ARRAY, [U32, [2, 3, 3, 1, 1, 1, 6]]],
-      ["tokenizer.ggml.bos_token_id", U32, 1],
-      ["general.alignment", U32, 32],
-    ],
+    fields: [["general.architecture", STRING, "llama"], ...tokenizerFields("llama"), ["general.alignment", U32, 32]],
     tensors: [
       { name: "a", sizes: [4, 2], type: 0, data: new Uint8Array(32) },
       { name: "b", sizes: [32], type: 8, data: new Uint8Array(34) },
     ],
   }),
+);
+
+function tokenizerFields(model: string): GgufField[] {
+  return [
+    ["tokenizer.ggml.model", STRING, model],
+    ["tokenizer.ggml.tokens", ARRAY, [STRING, TOKENS]],
+    ["tokenizer.ggml.scores", ARRAY, [F32, TOKENS.map((_, i) => -i)]],
+    ["tokenizer.ggml.token_type", ARRAY, [U32, TYPES]],
+    ["tokenizer.ggml.bos_token_id", U32, 1],
+    ["tokenizer.ggml.unknown_token_id", U32, 0],
+  ];
+}
+
+/** The same tokens, read as each further kind. */
+const OTHER_KINDS = ["bert", "t5", "rwkv", "plamo2"].map((kind) =>
+  Buffer.from(ggufBytes({ fields: tokenizerFields(kind), tensors: [] })),
 );
 const GPT2_TOKENS: readonly string[] = [...BYTE_TO_CHAR, "ab", "<|end|>"];
 const GPT2: Buffer = Buffer.from(
@@ -60,7 +77,7 @@ const GPT2: Buffer = Buffer.from(
 
 const gguf: FuzzTarget = {
   name: "gguf",
-  seeds: [GGUF, GPT2],
+  seeds: [GGUF, GPT2, ...OTHER_KINDS],
   mutate: mutateBytes,
   read: (input) => {
     const { metadata } = parseGgufOutline(input, input.length, "f");
