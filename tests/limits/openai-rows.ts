@@ -1,5 +1,6 @@
 /** Limits of bodies of the OpenAI protocol. */
 import { array, boolean } from "../../server/src/protocol/api/schema.ts";
+import { readAudioForm } from "../../server/src/protocol/openai/audio/audio-form.ts";
 import { MESSAGES } from "../../server/src/protocol/openai/chat/messages.ts";
 import { CHAT_REQUEST } from "../../server/src/protocol/openai/chat/request.ts";
 import { prepareCompletion } from "../../server/src/protocol/openai/completion/prompts.ts";
@@ -63,6 +64,20 @@ function runAtOnce(count: number): void {
   for (let id = 0; id < count; id++) store.add(stored(id, run));
 }
 
+/** A form whose file has so many bytes. */
+async function sendSound(count: number): Promise<void> {
+  const opening =
+    '--b\r\nContent-Disposition: form-data; name="model"\r\n\r\nm\r\n--b\r\nContent-Disposition: form-data; name="file"; ';
+  const pieces = [Buffer.from(`${opening}filename="a.wav"\r\n\r\n`), Buffer.alloc(count), Buffer.from("\r\n--b--\r\n")];
+  await readAudioForm({
+    header: () => "multipart/form-data; boundary=b",
+    async *stream() {
+      yield* pieces;
+    },
+    hold: () => undefined,
+  });
+}
+
 export const OPENAI_ROWS: readonly LimitRow[] = [
   row("MAX_CHOICES", 128, (n) => chat({ n })),
   row("MAX_STOPS", 64, (count) => chat({ stop: times(count, "x") })),
@@ -80,5 +95,6 @@ export const OPENAI_ROWS: readonly LimitRow[] = [
   { ...row("MAX_STORED_RESPONSES", 10_000, storedCount), status: "left out", says: /^$/ },
   { ...row("MAX_STORED_RESPONSE_BYTES", 134_217_728, storedBytes), status: "left out", says: /^$/, step: LEAST_BYTES },
   { ...row("MAX_BACKGROUND_RESPONSES", 1024, runAtOnce), status: "429", says: "limit" },
+  { ...row("MAX_AUDIO_BYTES", 26_214_400, sendSound), status: "413", says: "limit" },
   row("MAX_IMAGES", 128, (count) => MESSAGES.read([{ role: "user", content: times(count, IMAGE) }], "messages")),
 ];

@@ -85,7 +85,8 @@ test("the metrics page counts tokens, times and endings of requests by the names
   // An engine computes after it has taken a batch, and that counts: no less than from the first token to the last.
   const computedS = growth("nv_inference_compute_infer_duration_us", { model: "tensorrt_llm" }) / 1e6;
   assert.ok(computedS > growth("vllm:inter_token_latency_seconds", vllm, "_sum") * 0.9, `${computedS} s`);
-  assert.equal(growth("nv_inference_request_failure", { model: "ensemble" }), 1);
+  // As in Triton: the step's failure and the request's.
+  assert.equal(growth("nv_inference_request_failure", { model: "ensemble" }), 2);
 });
 
 test("the metrics page tells the KV cache's size and use alike under both names", async () => {
