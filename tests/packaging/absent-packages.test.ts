@@ -20,12 +20,12 @@ const NO_PORTS = ["--allow-http=false", "--allow-grpc=false", "--allow-metrics=f
 
 before(() => {
   const tarballs = join(temporary, "tarballs");
-  pack(tarballs, "wire", "server", "offline");
-  const [wire = "", server = "", offline = ""] = ["wire", "server", "offline"].map((name) =>
+  pack(tarballs, "wire", "server", "client", "offline");
+  const [wire = "", server = "", client = "", offline = ""] = ["wire", "server", "client", "offline"].map((name) =>
     join(tarballs, `nereid-${name}-0.1.0.tgz`),
   );
   install(core, [wire, server]);
-  install(tools, [wire, server, offline]);
+  install(tools, [wire, server, client, offline]);
   mkdirSync(empty);
 });
 after(() => rmSync(temporary, { recursive: true, force: true }));
