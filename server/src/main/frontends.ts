@@ -289,7 +289,7 @@ function cloudServices(parts: Parts): Service[] {
     endpoint: EndpointOptions,
     wrap: (api: HttpApi, guard: RouteGuard) => ApiHandler & { start?: () => void },
   ): void => {
-    const ofHttp = { ...httpParts(parts), keys: keysFor(protocol, parts) };
+    const ofHttp = { ...httpParts(parts), ...metricsPageOf(parts), keys: keysFor(protocol, parts) };
     const place = { address: endpoint.address, port: endpoint.port, bodyBudget: parts.bodyBudget, peers: parts.peers };
     const api = wrap(new HttpApi(ofHttp), new RouteGuard(ofHttp.options.restricted, ofHttp.keys));
     const logName = protocol === "sagemaker" ? "SageMaker" : "Vertex AI";
@@ -320,17 +320,19 @@ function httpParts({ options, ...parts }: Parts): HttpFrontendDependencies & Pic
   const restricted = restrictedGroups(accessKeys);
   const tls = readTls(options.http.tls, "http");
   const place = { address, port, reusePort, tls, maxConnectionAgeMs, bodyBudget: parts.bodyBudget, peers: parts.peers };
-  const hasPage = options.metrics.isEnabled && options.http.isOnePort;
-  const metricsPage = hasPage ? { metricsPage: () => parts.metrics.render() } : {};
   return {
     ...parts,
-    ...metricsPage,
+    ...(options.http.isOnePort ? metricsPageOf({ options, ...parts }) : {}),
     apis: [...parts.apis, ...consoleApis({ options, ...parts })],
     cors: options.http.cors,
     openAiRestricted: openAiRestrictedGroups(options),
     keys: keysFor("http", { options, keys: parts.keys }),
     options: { ...place, maxInputBytes, forwardPattern: headerForwardPattern, restricted },
   };
+}
+
+function metricsPageOf({ options, metrics }: Parts): Pick<HttpFrontendDependencies, "metricsPage"> {
+  return options.metrics.isEnabled ? { metricsPage: () => metrics.render() } : {};
 }
 
 function httpService({ options }: Parts, http: HttpFrontend, name = "HTTPService"): Service {

@@ -104,7 +104,7 @@ function scored(keys: TokenizerKeys): TokenizerKind {
   const hasPrefix = keys.flag("add_space_prefix") ?? true;
   const codec = new CharacterCodec({
     vocabulary: new Map(Object.entries(vocab)),
-    byteIds: everyByte(keys),
+    byteIds: bytesOrUnknown(keys, ids),
     pairs: pairTableOfScores(ids, keys.numbers("scores")),
     normalize: (text) => (hasPrefix ? MARK : "") + text.replaceAll(" ", MARK),
     prefix: (text) => text,
@@ -250,6 +250,14 @@ function plamo(keys: TokenizerKeys): TokenizerKind {
     addsBos: false,
     ids: { ...NO_IDS, bos: 1, eos: 2, padding: 3 },
   };
+}
+
+/** Files without any token of a byte have other text as unknown. @throws Error naming the byte if some have one */
+function bytesOrUnknown(keys: TokenizerKeys, ids: ReadonlyMap<string, number>): readonly number[] {
+  const unknown = keys.token("unknown_token_id", 0)?.id;
+  const bytes = byteTokens(ids);
+  if (unknown === undefined || bytes.some((id) => id !== undefined)) return everyByte(keys);
+  return bytes.map((_, byte) => ids.get(String.fromCharCode(byte)) ?? unknown);
 }
 
 /** @throws Error naming the byte that has no token */

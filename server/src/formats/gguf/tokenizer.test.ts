@@ -93,7 +93,7 @@ const REFUSED: readonly (readonly [changes: Readonly<Record<string, GgufValue | 
   [{ "tokenizer.ggml.token_type": [1] }, /tokenizer\.ggml\.token_type: expected 260 numbers/],
   [{ "tokenizer.ggml.merges": "a b" }, /tokenizer\.ggml\.merges: expected a list of texts/],
   [{ "tokenizer.ggml.bos_token_id": 260 }, /tokenizer\.ggml\.bos_token_id: expected an id from 0 to 259, got "260"/],
-  [{ "tokenizer.ggml.model": "llama" }, /tokens: expected a token of each byte/],
+  [{ "tokenizer.ggml.model": "llama" }, /tokenizer\.ggml\.scores: expected 260 numbers, got nothing/],
   [{ "tokenizer.ggml.model": "plamo2" }, /tokens: expected a token of each byte/],
   [{ "tokenizer.ggml.model": "t5" }, /tokenizer\.ggml\.scores: expected 260 numbers, got nothing/],
 ];

@@ -94,7 +94,7 @@ test("enqueueDecoder() of some tens of rows uses WGMMA where it exists", () => {
   }
   for (const [numTokens, change] of [
     [8, {}],
-    [65, {}],
+    [129, {}],
     [32, { isDeterministic: true }],
   ] as const) {
     const { kernels } = record(LLAMA, numTokens, { ...kind, numLogitRows: numTokens }, { arch: "sm_90a", ...change });
@@ -188,15 +188,7 @@ test("enqueueDecoder() of parallel blocks adds both branches at once", () => {
   assert.deepEqual(kernels.slice(2, 11), layer);
 });
 
-const EXPERTS = [
-  "gemm",
-  "route_experts",
-  "group_by_expert",
-  "expert_linear",
-  "gated_mul",
-  "expert_linear",
-  "mix_experts",
-];
+const EXPERTS = ["gemm", "route_experts", "expert_tiles", "expert_tiles", "mix_experts"];
 
 test("enqueueDecoder() sends rows through the experts that they choose", () => {
   const { kernels, gemms, launches } = record(MIXTRAL, 32, { numDecoding: 2, numLogitRows: 32, keepsAllRows: true });
@@ -204,28 +196,6 @@ test("enqueueDecoder() sends rows through the experts that they choose", () => {
   assert.deepEqual(kernels, ["gather_rows", "add_norm", ...layer, ...layer, "gemm"]);
   const router = gemms[2];
   assert.deepEqual([router?.rows, router?.outputs, router?.inputs, router?.outputType], [32, 4, 128, "f32"]);
-  const [opening, closing] = launches.filter(({ spec }) => spec.name === "expert_linear");
-  // 32 rows with two choices each: tiles of 64 outputs, and the largest possible number of tiles of choices.
-  assert.deepEqual(
-    [opening?.grid, closing?.grid],
-    [
-      [8, 8, 1],
-      [2, 8, 1],
-    ],
-  );
-  const sizes = [opening, closing].map((launch) => launch?.args.slice(-4).map((arg) => ("i32" in arg ? arg.i32 : -1)));
-  assert.deepEqual(sizes, [
-    [4, 128, 512, 2],
-    [4, 256, 128, 1],
-  ]);
-});
-
-test("enqueueDecoder() takes two kernels beside the GEMMs of FP8 experts", () => {
-  const kind = { numDecoding: 2, numLogitRows: 32, keepsAllRows: true };
-  const { kernels, launches } = record(MIXTRAL, 32, kind, { hasFp8Experts: true });
-  const grouped = ["gemm", "route_experts", "expert_tiles", "expert_tiles", "mix_experts"];
-  const layer = [...LLAMA_LAYER.slice(0, 5), ...grouped, "add_norm"];
-  assert.deepEqual(kernels, ["gather_rows", "add_norm", ...layer, ...layer, "gemm"]);
   const [opening, closing] = launches.filter(({ spec }) => spec.name === "expert_tiles");
   const sizes = [opening, closing].map((launch) => launch?.args.slice(-5).map((arg) => ("i32" in arg ? arg.i32 : -1)));
   assert.deepEqual(sizes, [
@@ -233,16 +203,26 @@ test("enqueueDecoder() takes two kernels beside the GEMMs of FP8 experts", () =>
     [4, 32, 256, 128, 1],
   ]);
   assert.deepEqual([opening?.spec.defines.GATED, closing?.spec.defines.GATED], [1, undefined]);
-  const few = record(MIXTRAL, 2, kind, { hasFp8Experts: true, arch: "sm_90a" }).kernels;
-  assert.deepEqual(few.filter((name) => name.startsWith("expert")).slice(0, 2), ["expert_skinny", "expert_skinny"]);
-  const many = record(MIXTRAL, 32, kind, { hasFp8Experts: true, arch: "sm_90a" }).kernels;
-  assert.deepEqual(many.filter((name) => name.startsWith("expert")).slice(0, 2), ["expert_wgmma", "expert_wgmma"]);
+});
+
+test("enqueueDecoder() takes two kernels beside the GEMMs of experts, in every type", () => {
+  const kind = { numDecoding: 2, numLogitRows: 32, keepsAllRows: true };
+  for (const hasFp8Experts of [false, true]) {
+    const expertsOf = (numTokens: number, more: object = {}): readonly string[] => {
+      const { kernels } = record(MIXTRAL, numTokens, kind, { hasFp8Experts, ...more });
+      return kernels.filter((name) => name.includes("expert")).slice(0, 4);
+    };
+    const withGemms = (name: string): readonly string[] => ["route_experts", name, name, "mix_experts"];
+    assert.deepEqual(expertsOf(32), withGemms("expert_tiles"));
+    assert.deepEqual(expertsOf(2, { arch: "sm_90a" }), withGemms("expert_skinny"));
+    assert.deepEqual(expertsOf(32, { arch: "sm_90a" }), withGemms("expert_wgmma"));
+  }
 });
 
 test("enqueueDecoder() adds what the expert of all rows says, times its gate", () => {
   const { kernels, gemms } = record(QWEN_MOE, 32, { numDecoding: 2, numLogitRows: 32, keepsAllRows: true });
   const shared = ["gemm", "gated_mul", "gemm", "gemm", "gate_rows", "add"];
-  assert.deepEqual(kernels.slice(2, 21), [...LLAMA_LAYER.slice(0, 5), ...EXPERTS, ...shared, "add_norm"]);
+  assert.deepEqual(kernels.slice(2, 19), [...LLAMA_LAYER.slice(0, 5), ...EXPERTS, ...shared, "add_norm"]);
   assert.deepEqual(
     gemms.slice(2, 6).map(({ outputs, inputs, outputType }) => [outputs, inputs, outputType]),
     [

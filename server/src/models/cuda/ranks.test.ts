@@ -30,7 +30,7 @@ const LLAMA = {
 const PHI = { ...LLAMA, architectures: ["PhiForCausalLM"], hidden_act: "gelu_new", layer_norm_eps: 1e-5 };
 const PARTS = 2n ** 41n;
 /** More than kernels for few rows take. */
-const NUM_TOKENS = 80;
+const NUM_TOKENS = 160;
 const NUM_LOGIT_ROWS = 3;
 
 interface Recording {
@@ -50,7 +50,7 @@ function record(config: object, place: RankPlace, isCoded = false): Recording {
     return { address, type: hasCodes ? "e4m3" : "bf16", shape, scales: hasCodes ? address : undefined };
   };
   const weights = describeWeights(parsed.config, parsed.weights, "", makeTensor, { outputRows: parsed.outputRows });
-  const bounds = { maxTokens: 128, maxSequences: 16, maxLogitRows: 16 };
+  const bounds = { maxTokens: 256, maxSequences: 16, maxLogitRows: 16 };
   const scratch = attentionScratch(parsed.config, 16, "bf16", { arch: "sm_90a", numSms: 132 });
   const work: string[] = [];
   const ranks: CudaRanks = {
@@ -103,8 +103,8 @@ test("GPUs that share layers sum behind attention and MLP, and put their logits 
   const { work } = record(LLAMA, tensorRank(1));
   const sums = work.flatMap((name, i) => (name.startsWith("sum") ? [[work[i - 1], name, work[i + 1]]] : []));
   assert.deepEqual(sums, [
-    ["gemm", "sum 10240", "add_norm"],
-    ["gemm", "sum 10240", "add_norm"],
+    ["gemm", "sum 20480", "add_norm"],
+    ["gemm", "sum 20480", "add_norm"],
     ["skinny_gemm", "sum 384", "add_norm"],
     ["skinny_gemm", "sum 384", "add_norm"],
   ]);
@@ -146,13 +146,13 @@ test("gemms that are summed carry their scales", () => {
 test("the first of two stages looks up and passes rows on, and gets logits back", () => {
   const { work } = record(LLAMA, stage(0));
   assert.equal(work[0], "gather_rows");
-  assert.deepEqual(work.slice(-2), ["send 10240", "return 1560"]);
+  assert.deepEqual(work.slice(-2), ["send 20480", "return 1560"]);
   assert.equal(work.filter((name) => name === "rope_store").length, 1);
 });
 
 test("the last of two stages takes rows, and sends logits back", () => {
   const { work } = record(LLAMA, stage(1));
-  assert.equal(work[0], "receive 10240");
+  assert.equal(work[0], "receive 20480");
   assert.deepEqual(work.slice(-2), ["gemm", "return 1560"]);
   assert.equal(
     work.some((name) => name.startsWith("sum") || name.startsWith("gather ")),
