@@ -6,7 +6,6 @@ import { cudaBenches as attention } from "./attention/attention.cuda-bench.ts";
 import { cudaBenches as copyBlock } from "./copy-block/copy-block.cuda-bench.ts";
 import { cudaBenches as elementwise } from "./elementwise/elementwise.cuda-bench.ts";
 import { cudaBenches as expertGemm } from "./expert-gemm/expert-gemm.cuda-bench.ts";
-import { cudaBenches as expertLinear } from "./expert-linear/expert-linear.cuda-bench.ts";
 import { cudaBenches as fusedLayer } from "./fused-layer/fused-layer.cuda-bench.ts";
 import { cudaBenches as gatedMul } from "./gated-mul/gated-mul.cuda-bench.ts";
 import { cudaBenches as gatherRows } from "./gather-rows/gather-rows.cuda-bench.ts";
@@ -27,7 +26,6 @@ export const allCudaBenches: readonly CudaBenchSet[] = [
   ...attention,
   ...copyBlock,
   ...elementwise,
-  ...expertLinear,
   ...expertGemm,
   ...fusedLayer,
   ...gatedMul,

@@ -9,7 +9,6 @@ import {
   launchPrefillAttention,
 } from "./attention/attention.cuda.ts";
 import { launchExpertGemm } from "./expert-gemm/expert-gemm.cuda.ts";
-import { launchExpertLinear } from "./expert-linear/expert-linear.cuda.ts";
 import { launchGatedMul } from "./gated-mul/gated-mul.cuda.ts";
 import { launchRopeStore } from "./rope-store/rope-store.cuda.ts";
 import { launchRouteExperts } from "./route-experts/route-experts.cuda.ts";
@@ -139,20 +138,6 @@ for (const [what, launch, message] of REFUSED) {
     assert.equal(stream.launches.length, 0);
   });
 }
-
-test("launchExpertLinear() has tiles for every way in which choices can fall", () => {
-  const base = { type: "bf16", ids: 0n, starts: 0n, order: 0n, choicesPerRow: 2, x: 0n, weight: 0n, out: 0n } as const;
-  const tilesOf = (numChoices: number, numExperts: number) => {
-    const stream = new FakeKernelStream();
-    launchExpertLinear(stream, { ...base, numChoices, numExperts, inputs: 64, outputs: 128 });
-    const [launch] = stream.launches;
-    return { size: launch?.spec.defines.TOKENS, tiles: launch?.grid[1] };
-  };
-  assert.deepEqual(tilesOf(2, 8), { size: 8, tiles: 2 });
-  // One expert may have 57 of 64, and the seven others one each.
-  assert.deepEqual(tilesOf(64, 8), { size: 8, tiles: 16 });
-  assert.deepEqual(tilesOf(4096, 8), { size: 64, tiles: 72 });
-});
 
 test("launchExpertGemm() has tiles for every way in which choices can fall", () => {
   const stream = new FakeKernelStream();

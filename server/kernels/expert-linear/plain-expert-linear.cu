@@ -1,5 +1,5 @@
-// Grouped GEMM of a mixture of experts in f32, one warp a result, for exactness checks; same shapes as
-// expert-linear.cu. Bound by bytes, not tuned. Options: HAS_BIAS.
+// Grouped GEMM of a mixture of experts in f32, one warp a result, for exactness: out[choice] = x[row of choice] .
+// weight[expert]^T. Bound by bytes, not tuned. Options: HAS_BIAS.
 // Source: mixture of experts (Shazeer et al. 2017).
 #include "elem.cuh"
 

@@ -249,8 +249,12 @@ test("planExperts() has room for the choices of all tokens, and refuses more tha
   });
   const plan = planExperts(config, "bf16", 64);
   const memory = plan && placeRegions(plan, 0n);
-  // 64 tokens with three choices each, [2 * 64] of bf16 a choice.
-  assert.equal(Number((memory?.active ?? 0n) - (memory?.opened ?? 0n)), 64 * 3 * 2 * 64 * 2);
+  // 64 tokens with three choices each, [64] of bf16 a choice; in f32 [2 * 64] in front of the activation too.
+  assert.equal(Number((memory?.active ?? 0n) - (memory?.opened ?? 0n)), 0);
+  assert.equal(Number((memory?.closed ?? 0n) - (memory?.active ?? 0n)), 64 * 3 * 64 * 2);
+  const plain = planExperts(config, "f32", 64);
+  const floats = plain && placeRegions(plain, 0n);
+  assert.equal(Number((floats?.active ?? 0n) - (floats?.opened ?? 0n)), 64 * 3 * 2 * 64 * 4);
   assert.equal(plan?.numBytes, Number(memory?.sharedGate ?? 0n) + 256);
   const experts = config.experts && { ...config.experts, numExperts: 64, numChosen: 33 };
   assert.throws(() => planExperts({ ...config, experts }, "bf16", 64), /at most 32 experts a token, got 33/);

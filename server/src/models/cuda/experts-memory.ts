@@ -9,7 +9,6 @@ type Part =
   | "logits"
   | "ids"
   | "weights"
-  | "starts"
   | "counts"
   | "order"
   | "opened"
@@ -44,11 +43,11 @@ export function planExperts(
     logits: 4 * rows * numExperts, // f32 [rows, experts]
     ids: 4 * choices, // i32 [choices]
     weights: 4 * choices, // f32 [choices]
-    starts: 4 * (numExperts + 1), // i32 [experts + 1]
     // Zeros at first: each pass through the experts leaves them so.
     counts: 4 * numExperts, // i32 [experts]
-    order: 4 * numExperts * maxTokens, // i32 [experts, tokens], or [choices] sorted
-    opened: bytes * choices * 2 * intermediateSize, // [choices, 2 * intermediate]
+    order: 4 * numExperts * maxTokens, // i32 [experts, tokens]
+    // Grouped GEMMs apply the gated activation themselves.
+    opened: type === "bf16" ? 0 : bytes * choices * 2 * intermediateSize, // [choices, 2 * intermediate]
     active: bytes * choices * intermediateSize, // [choices, intermediate]
     closed: bytes * choices * hiddenSize, // [choices, hidden]
     sharedOpened: shared * 2 * sharedSize, // [rows, 2 * shared intermediate]

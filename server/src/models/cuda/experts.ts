@@ -1,7 +1,7 @@
 /** A mixture of experts on a GPU: routing, the chosen experts, their weighted sum, and the shared expert. */
 import { launchAdd, launchGateRows } from "../../../kernels/elementwise/elementwise.cuda.ts";
 import { type ExpertGemmCudaArgs, launchExpertGemm } from "../../../kernels/expert-gemm/expert-gemm.cuda.ts";
-import { launchExpertLinear, launchGroupByExpert } from "../../../kernels/expert-linear/expert-linear.cuda.ts";
+import { launchExpertLinear } from "../../../kernels/expert-linear/expert-linear.cuda.ts";
 import { launchGatedMul } from "../../../kernels/gated-mul/gated-mul.cuda.ts";
 import { launchMixExperts } from "../../../kernels/mix-experts/mix-experts.cuda.ts";
 import { launchRouteExperts } from "../../../kernels/route-experts/route-experts.cuda.ts";
@@ -69,7 +69,7 @@ function enqueueChosen(
   const { numExperts, numChosen } = experts;
   const hasLists = usesLists(pass);
   if (hasLists) enqueueGrouped(pass, weights, experts, memory, rows);
-  else enqueueSorted(pass, weights, experts, memory, rows);
+  else enqueuePlain(pass, weights, experts, memory, rows);
   const { closed: x, weights: shares, counts } = memory;
   const { numRows: numTokens, y: out } = rows;
   const lists = hasLists ? { counts, numExperts } : undefined;
@@ -120,19 +120,18 @@ function matricesOf(
   return { weight: address, weightType: type, scales, bias: bias?.address };
 }
 
-/** Choices sorted by expert. */
-function enqueueSorted(
+/** Each choice by itself, in f32. */
+function enqueuePlain(
   { stream, model }: CudaPass,
   weights: ExpertWeights<CudaTensor>,
-  { numExperts, numChosen, intermediateSize }: Experts,
-  { ids, starts, order, opened, active, closed }: ExpertsMemory,
+  { numChosen, intermediateSize }: Experts,
+  { ids, opened, active, closed }: ExpertsMemory,
   { x, numRows }: Rows,
 ): void {
   const { type, config } = model;
   const { hiddenSize } = config;
   const numChoices = numRows * numChosen;
-  const choices = { type, ids, numChoices, numExperts, starts, order };
-  launchGroupByExpert(stream, choices);
+  const choices = { ids, numChoices };
   launchExpertLinear(stream, {
     ...choices,
     ...plainMatrices(weights.in, weights.inBias),
