@@ -39,6 +39,8 @@ const { values: flags, positionals } = parseArgs({
     /** Requests x input x output. */
     loads: { type: "string", default: "64x128x128" },
     weights: { type: "string", default: "bf16" },
+    /** For `steps` without a checkpoint: experts as MXFP4. */
+    mxfp4_experts: { type: "boolean", default: false },
     /** Model of `steps`: llama-8b, qwen3-30b-a3b, gpt-oss-20b or gpt-oss-120b. */
     model: { type: "string", default: "llama-8b" },
     /** Type of keys and values: bf16 or e4m3. */
@@ -49,6 +51,7 @@ const { values: flags, positionals } = parseArgs({
     strict: { type: "boolean", default: false },
     sequences: { type: "string", default: "256" },
     tokens: { type: "string", default: "8192" },
+    positions: { type: "string", default: "8192" },
     /** For `steps`: the matrix of logits in FP8. */
     quantize_lm_head: { type: "boolean", default: false },
     /** GPUs that share each layer x stages, e.g. 2x1; more than one: of golden, parity, deterministic, features, steps and sums. */
@@ -196,14 +199,16 @@ async function loadMeasured(
   maxSequences: number,
 ): Promise<MeasuredRunner> {
   const quantizesOutput = flags.quantize_lm_head;
-  const sizes = { matrixType, quantizesOutput, cacheType, maxSequences, maxTokens: Number(flags.tokens) };
+  const maxPositions = Number(flags.positions);
+  const sizes = { matrixType, quantizesOutput, cacheType, maxSequences, maxPositions, maxTokens: Number(flags.tokens) };
   const { checkpoint: modelDir } = flags;
   if (modelDir === "") {
-    return loadSynthetic(cutConfig(), { ...sizes, overlapsLaunches: !flags.strict });
+    const hasMxfp4Experts = flags.mxfp4_experts;
+    return loadSynthetic(cutConfig(), { ...sizes, hasMxfp4Experts, overlapsLaunches: !flags.strict });
   }
   const startMs = performance.now();
   const tell = (line: string): void => console.log(line);
-  const fixed = { blockSize: 32, numBlocks: 0, maxPositions: 8192 };
+  const fixed = { blockSize: 32, numBlocks: 0 };
   const runner = await createRanks(flags.ranks, { modelDir, ...sizes, ...fixed, tell });
   console.log(`loaded in ${((performance.now() - startMs) / 1000).toFixed(1)} s`);
   return runner;

@@ -25,11 +25,13 @@ export async function loadSynthetic(
   config: Readonly<Record<string, unknown>> = LLAMA_8B,
   options: {
     readonly matrixType?: CudaMatrixType;
+    readonly hasMxfp4Experts?: boolean;
     readonly quantizesOutput?: boolean;
     readonly cacheType?: CudaCacheType;
     readonly overlapsLaunches?: boolean;
     readonly maxTokens?: number;
     readonly maxSequences?: number;
+    readonly maxPositions?: number;
     readonly blockSize?: number;
     readonly isDeterministic?: boolean;
     readonly hostBytes?: number;
@@ -37,18 +39,19 @@ export async function loadSynthetic(
   } = {},
 ): Promise<DecoderCudaRunner> {
   const parsed = parseSynthetic(config);
+  const { hasMxfp4Experts = false } = options;
   const startMs = performance.now();
   const runner = await loadCudaRunner(
     new CudaDevice(0, { overlapsLaunches: options.overlapsLaunches ?? true }),
     parsed,
-    new SyntheticTensors(parsed, options.matrixType === "int4"),
+    new SyntheticTensors(parsed, { isFourBit: options.matrixType === "int4", hasMxfp4Experts }),
     {
-      matrixType: options.matrixType,
+      matrixType: options.matrixType === "bf16" && hasMxfp4Experts ? undefined : options.matrixType,
       quantizesOutput: options.quantizesOutput,
       cacheType: options.cacheType,
       blockSize: options.blockSize ?? 32,
       numBlocks: 0,
-      maxPositions: 8192,
+      maxPositions: options.maxPositions ?? 8192,
       maxTokens: options.maxTokens ?? 8192,
       maxSequences: options.maxSequences ?? 256,
       isDeterministic: options.isDeterministic,

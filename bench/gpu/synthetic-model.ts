@@ -1,7 +1,13 @@
 /** A model of given shapes with random weights that lie in no file: for measuring speed, which does not depend on them. */
 import { numberToBf16 } from "../../server/src/core/bf16.ts";
 import type { StoredInt4Matrix } from "../../server/src/formats/tensors/stored-int4.ts";
-import type { IntegerTensor, StoredTensor, TensorSource } from "../../server/src/formats/tensors/tensor-source.ts";
+import type {
+  IntegerTensor,
+  Mxfp4Matrix,
+  Mxfp4Tensor,
+  StoredTensor,
+  TensorSource,
+} from "../../server/src/formats/tensors/tensor-source.ts";
 import { type ParsedDecoder, parseDecoderConfig } from "../../server/src/models/config/parse-decoder-config.ts";
 import { describeWeights, findPrefix } from "../../server/src/models/weights/weight-plan.ts";
 
@@ -95,6 +101,9 @@ export function syntheticConfig(name: string): Readonly<Record<string, unknown>>
 }
 
 const FOUR_BIT_GROUP = 128;
+/** Inputs that share an exponent, and the byte of 2^0: OCP Microscaling Formats (MX) v1.0. */
+const MXFP4_BLOCK = 32;
+const E8M0_BIAS = 127;
 /** Read again and again, so that filling costs a copy. Its length has no small factor in common with rows. */
 const PATTERN_ELEMENTS = (8 << 20) + 331;
 
@@ -105,28 +114,37 @@ export function parseSynthetic(config: Readonly<Record<string, unknown>>): Parse
 export class SyntheticTensors implements TensorSource {
   readonly tensors: ReadonlyMap<string, StoredTensor>;
   readonly integers: ReadonlyMap<string, IntegerTensor>;
+  readonly mxfp4: ReadonlyMap<string, Mxfp4Tensor>;
   readonly #pattern: Uint8Array;
   readonly #ones: Uint8Array;
 
-  /** `isFourBit`: matrices of layers are INT4 in groups of 128, so that none has to be rounded. */
-  constructor({ config, weights }: ParsedDecoder, isFourBit = false) {
+  /** Tensors are bf16, but for matrices of layers in INT4 (groups of 128, so that none has to be rounded) and experts in MXFP4. */
+  constructor(
+    { config, weights }: ParsedDecoder,
+    stored: { readonly isFourBit?: boolean; readonly hasMxfp4Experts?: boolean } = {},
+  ) {
     const integers = new Map<string, IntegerTensor>();
+    const mxfp4 = new Map<string, Mxfp4Tensor>();
     const tensors = new Map<string, StoredTensor>();
+    const names = stored.hasMxfp4Experts === true ? stackedNames(weights) : weights;
     describeWeights(
       config,
-      weights,
-      findPrefix(weights, () => false),
+      names,
+      findPrefix(names, () => false),
       (plan) => {
         for (const { name, shape } of plan.sources) {
           const byteLength = 2 * shape.reduce((product, size) => product * size, 1);
           tensors.set(name, { name, dtype: "BF16", shape, byteLength });
           const isMatrix = plan.kind === "matrix" && plan.shape.length === 2;
-          if (isFourBit && isMatrix) integers.set(name, fourBitTensor(shape));
+          if (stored.isFourBit === true && isMatrix) integers.set(name, fourBitTensor(shape));
+          if (stored.hasMxfp4Experts === true && plan.kind === "matrix" && plan.shape.length === 3)
+            mxfp4.set(name, mxfp4Tensor(shape));
         }
       },
     );
     this.tensors = tensors;
     this.integers = integers;
+    this.mxfp4 = mxfp4;
     this.#pattern = randomBf16(PATTERN_ELEMENTS, 1 / Math.sqrt(config.hiddenSize));
     this.#ones = new Uint8Array(Uint16Array.from({ length: config.hiddenSize }, () => 0x3f80).buffer);
   }
@@ -148,6 +166,12 @@ export class SyntheticTensors implements TensorSource {
   }
 }
 
+/** MXFP4 files hold the experts of a layer in one tensor. */
+function stackedNames({ stackedExperts: experts, ...names }: ParsedDecoder["weights"]): ParsedDecoder["weights"] {
+  if (experts === undefined) throw new Error("--mxfp4_experts: expected a model whose files stack experts, as gpt-oss");
+  return { ...names, experts };
+}
+
 /** One of a shape serves all. */
 const fourBitMatrices = new Map<string, StoredInt4Matrix>();
 
@@ -167,6 +191,25 @@ function randomFourBits(shape: readonly number[]): StoredInt4Matrix {
   const scales = new Float32Array((outputs * inputs) / FOUR_BIT_GROUP).fill(1 / (4 * Math.sqrt(inputs)));
   const matrix = { outputs, inputs, groupSize: FOUR_BIT_GROUP, codes, scales };
   fourBitMatrices.set(shape.join(" "), matrix);
+  return matrix;
+}
+
+/** Experts of any shape; those of a layer share their codes. */
+function mxfp4Tensor([, outputs = 0, inputs = 0]: readonly number[]): Mxfp4Tensor {
+  const numBlocks = (outputs * inputs) / MXFP4_BLOCK;
+  return { readExpert: () => Promise.resolve(randomMxfp4(numBlocks, -Math.ceil(Math.log2(Math.sqrt(inputs))))) };
+}
+
+/** Matrices of MXFP4 by number of blocks and exponent: one serves all experts. */
+const mxfp4Matrices = new Map<string, Mxfp4Matrix>();
+
+function randomMxfp4(numBlocks: number, exponent: number): Mxfp4Matrix {
+  const key = `${numBlocks} ${exponent}`;
+  const matrix = mxfp4Matrices.get(key) ?? {
+    blocks: randomBf16((numBlocks * MXFP4_BLOCK) / 4, 1),
+    exponents: new Uint8Array(numBlocks).fill(E8M0_BIAS + exponent),
+  };
+  mxfp4Matrices.set(key, matrix);
   return matrix;
 }
 

@@ -110,6 +110,7 @@ template <class T> T __ldcg(const T* at) { return *at; }
 template <class T> T min(T a, T b) { return b < a ? b : a; }
 template <class T> T max(T a, T b) { return a < b ? b : a; }
 inline float __expf(float x) { return expf(x); }
+inline float __fdividef(float x, float y) { return x / y; }
 inline float rsqrtf(float x) { return 1.f / sqrtf(x); }
 inline int __float2int_rn(float x) { return (int)nearbyintf(x); }
 inline unsigned __float2uint_rn(float x) { return (unsigned)nearbyintf(x); }

@@ -13,7 +13,8 @@
 #define SWIGLU_ALPHA 1.702f
 #endif
 
-__device__ __forceinline__ float silu(float x) { return x / (1.f + __expf(-x)); }
+// Without the slow path of a division: its call would make WGMMAs beside it wait for each other.
+__device__ __forceinline__ float silu(float x) { return __fdividef(x, 1.f + __expf(-x)); }
 
 __device__ __forceinline__ float gelu_tanh(float x) {
   return 0.5f * x * (1.f + tanhf(0.7978845608028654f * (x + 0.044715f * x * x * x)));
@@ -36,5 +37,5 @@ template <int activation>
 __device__ __forceinline__ float gated_activation(float gate, float up) {
   if constexpr (activation != 5) return activate<activation>(gate) * up;
   const float held = fminf(gate, SWIGLU_LIMIT), within = fminf(fmaxf(up, -SWIGLU_LIMIT), SWIGLU_LIMIT);
-  return held / (1.f + __expf(-SWIGLU_ALPHA * held)) * (within + 1.f);
+  return __fdividef(held, 1.f + __expf(-SWIGLU_ALPHA * held)) * (within + 1.f);
 }

@@ -79,6 +79,11 @@ const VARIANTS: readonly Variant[] = [
     ]),
     { ...SHAPE, weightType, numTokens: 50, plan: { ...WGMMA, groups: 1 }, outputs: 200, isGated: CLAMP, hasBias: true },
     { ...SHAPE, weightType, numTokens: 50, plan: { ...WGMMA, rows: 32 }, inputs: 464, outputs: 72, isGated: true },
+    { ...SHAPE, weightType, numTokens: 1, plan: WGMMA, isGated: true },
+    // Lines of results that are not aligned. Codes come in rows of multiples of 16.
+    ...(weightType === "bf16"
+      ? [{ ...SHAPE, weightType, numTokens: 40, plan: WGMMA, outputs: 203, hasBias: true }]
+      : []),
     { ...SHAPE, weightType, numTokens: 7, plan: SKINNY, inputs: 720, outputs: 48, isGated: CLAMP, hasBias: true },
     { ...SHAPE, weightType, numTokens: 40, plan: { kernel: "tiles", rows: 16 }, isGated: CLAMP, hasBias: true },
     { ...SHAPE, weightType, numTokens: 50, plan: { ...WGMMA, groups: 1, groupTiles: 1 }, numExperts: 60, inputs: 640 },

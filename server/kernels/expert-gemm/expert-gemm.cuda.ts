@@ -131,7 +131,7 @@ function launchWgmma(stream: KernelStream, args: ExpertGemmCudaArgs, config: Exp
   const maxUnits = maxTiles(args, rows) * ceilDiv(outputs, width);
   const threads = (groups + 1) * 128;
   const grid = [Math.min(stream.numSms, maxUnits), 1, 1] as const;
-  stream.launch(kernel, grid, [threads, 1, 1], expertWgmmaSharedBytes(weightType, config), [
+  stream.launch(kernel, grid, [threads, 1, 1], expertWgmmaSharedBytes(config), [
     { table },
     ptr(args.x),
     ...commonArgs(args),

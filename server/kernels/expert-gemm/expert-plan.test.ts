@@ -11,9 +11,13 @@ function qwen(numTokens: number, changes: Partial<ExpertGemmShape> = {}): Expert
   return { ...shape, numTokens, numChoices: 8 * numTokens, ...changes };
 }
 
-test("planExpertGemm() takes small blocks for up to 16 tokens, then persistent ones where WGMMA exists", () => {
-  const kernels = [1, 16, 17, 8192].map((numTokens) => planExpertGemm(HOPPER, qwen(numTokens)).kernel);
-  assert.deepEqual(kernels, ["skinny", "skinny", "wgmma", "wgmma"]);
+test("planExpertGemm() takes small blocks for few tokens, persistent ones where WGMMA exists and fills the SMs", () => {
+  const kernelsOf = (changes: Partial<ExpertGemmShape>): readonly string[] =>
+    [1, 4, 16, 17, 8192].map((numTokens) => planExpertGemm(HOPPER, qwen(numTokens, changes)).kernel);
+  assert.deepEqual(kernelsOf({}), ["skinny", "skinny", "wgmma", "wgmma", "wgmma"]);
+  assert.deepEqual(kernelsOf({ weightType: "bf16" }), ["skinny", "skinny", "skinny", "wgmma", "wgmma"]);
+  const second = kernelsOf({ inputs: 768, outputs: 2048, isGated: false });
+  assert.deepEqual(second, Array(5).fill("wgmma"), "short rows pay most for the start of a skinny block");
   assert.deepEqual(
     [16, 17].map((numTokens) => planExpertGemm(AMPERE, qwen(numTokens)).kernel),
     ["skinny", "tiles"],
@@ -37,7 +41,7 @@ test("planExpertGemm() keeps rings within shared memory, with a slot for each ti
       const plan = planExpertGemm(HOPPER, qwen(numTokens, { weightType }));
       assert.ok(plan.kernel === "wgmma");
       assert.ok(plan.weightStages >= 2 * plan.groups * plan.groupTiles && plan.rowStages >= 2);
-      assert.ok(expertWgmmaSharedBytes(weightType, plan) <= 205 * 1024);
+      assert.ok(expertWgmmaSharedBytes(plan) <= 205 * 1024);
     }
   }
 });

@@ -2,11 +2,11 @@
  * Which kernel multiplies rows with the experts that they choose, in which tile configuration. Pure: how the choices fall is
  * known on the device alone, so it depends on numbers of them. Source: grouped GEMM schedulers of CUTLASS 3.
  *
- * | choices                          | kernel                                                    |
- * |----------------------------------|-----------------------------------------------------------|
- * | of 1 to 16 tokens                | skinny: small blocks, inputs divided among warps          |
- * | of more, on sm_90a               | wgmma: persistent blocks, TMA                              |
- * | any other; deterministic mode    | tiles: mma.sync, each element one sum in order of inputs   |
+ * | choices                                            | kernel                                                   |
+ * |----------------------------------------------------|----------------------------------------------------------|
+ * | of 1 to 16 tokens, unless wgmma fills the SMs well | skinny: small blocks, inputs divided among warps         |
+ * | others, on sm_90a                                  | wgmma: persistent blocks, TMA                            |
+ * | others; deterministic mode                         | tiles: mma.sync, each element one sum in order of inputs |
  */
 import type { KernelStream } from "../../src/device/cuda/kernel-stream.ts";
 import { hasWgmma } from "../cuda/device-limits.ts";
@@ -50,6 +50,9 @@ const SKINNY_TILE = 16;
 const MAX_SKINNY_TOKENS = 16;
 /** A skinny block of more choices than these on average takes 16. */
 const MANY_ROWS = 6;
+/** Fitted to an H200, bench/gpu/results/experts.md. */
+const SKINNY_SHARE: Readonly<Record<ExpertWeightType, number>> = { bf16: 1.2, e4m3: 1.06, mxfp4: 1.6 };
+const SKINNY_START_BYTES = 1000;
 /** Blocks for each SM from which on they may be larger. */
 const MANY_BLOCKS = 8;
 const TILE_ROWS = [8, 16, 32] as const;
@@ -62,13 +65,16 @@ const ROOM = 1.5;
 const RING_BYTES = 204 * 1024;
 /** Matrix rows whose time a unit costs besides: its search and its epilogue. */
 const UNIT_COST = 16;
-const ROW_STAGES: Readonly<Record<number, number>> = { 16: 8, 32: 6, 64: 4, 128: 2 };
+/** Lines of 64 inputs of a tile's rows that are on their way. */
+const ROW_STAGES: Readonly<Record<number, number>> = { 16: 8, 32: 6, 64: 6, 128: 4 };
 
 export function planExpertGemm(device: Pick<KernelStream, "arch" | "numSms">, shape: ExpertGemmShape): ExpertGemmPlan {
   const { numTokens, isDeterministic = false } = shape;
   if (isDeterministic) return planTiles(shape);
-  if (numTokens <= MAX_SKINNY_TOKENS && shape.outputs % skinnyOutputs(shape, 1) === 0) return planSkinny(device, shape);
-  return hasWgmma(device.arch) ? planWgmma(device, shape) : planTiles(shape);
+  const isSkinny = numTokens <= MAX_SKINNY_TOKENS && shape.outputs % skinnyOutputs(shape, 1) === 0;
+  if (!hasWgmma(device.arch)) return isSkinny ? planSkinny(device, shape) : planTiles(shape);
+  const { config, share } = planWgmma(device, shape);
+  return isSkinny && skinnyShare(shape) > share ? planSkinny(device, shape) : config;
 }
 
 function planTiles({ weightType, numChoices, numExperts }: ExpertGemmShape): ExpertGemmPlan {
@@ -100,7 +106,19 @@ function activeExperts({ numChoices, numTokens, numExperts }: ExpertGemmShape): 
   return numExperts * (1 - (1 - numChoices / numTokens / numExperts) ** numTokens);
 }
 
-function planWgmma({ numSms }: Pick<KernelStream, "numSms">, shape: ExpertGemmShape): ExpertGemmPlan {
+/** Speed of the skinny kernel as a share of what persistent blocks reach on all SMs: short rows pay for their start. */
+function skinnyShare({ weightType, inputs }: ExpertGemmShape): number {
+  const rowBytes = (LINE_BYTES * inputs) / LINE_INPUTS[weightType];
+  return SKINNY_SHARE[weightType] / (1 + SKINNY_START_BYTES / rowBytes);
+}
+
+interface WgmmaChoice {
+  readonly config: ExpertWgmmaConfig;
+  /** Share of the SMs' time in which they have work. */
+  readonly share: number;
+}
+
+function planWgmma({ numSms }: Pick<KernelStream, "numSms">, shape: ExpertGemmShape): WgmmaChoice {
   const active = activeExperts(shape);
   const average = shape.numChoices / active;
   const rows = WGMMA_ROWS.find((size) => ROOM * average <= size) ?? LARGEST_WGMMA_ROWS;
@@ -109,31 +127,23 @@ function planWgmma({ numSms }: Pick<KernelStream, "numSms">, shape: ExpertGemmSh
   // One consumer of codes, which it turns into bf16 itself, would be the limit.
   const groupCounts = shape.weightType === "bf16" ? [1, 2] : [2];
   const configs = groupCounts.flatMap((groups) => slots.map((groupTiles) => ({ groups, groupTiles })));
+  const unitsOf = (width: number): number => tiles * ceilDiv(shape.outputs, shape.isGated ? width / 2 : width);
   const costOf = ({ groups, groupTiles }: { readonly groups: number; readonly groupTiles: number }): number => {
     const width = groups * groupTiles * TILE;
-    const units = tiles * ceilDiv(shape.outputs, shape.isGated ? width / 2 : width);
-    return ceilDiv(units, numSms) * (width + UNIT_COST);
+    return ceilDiv(unitsOf(width), numSms) * (width + UNIT_COST);
   };
   const best = configs.reduce((a, b) => (costOf(b) <= costOf(a) ? b : a));
-  const rowStages = ROW_STAGES[rows] ?? 2;
-  const rowBytes = rowStages * wgmmaRowSlotBytes(shape.weightType, rows);
+  const rowStages = ROW_STAGES[rows] ?? 4;
+  const otherBytes = (rowStages + best.groups) * rows * LINE_BYTES;
+  const weightStages = Math.floor((RING_BYTES - otherBytes) / (TILE * LINE_BYTES));
+  const units = unitsOf(best.groups * best.groupTiles * TILE);
   return {
-    kernel: "wgmma",
-    rows,
-    ...best,
-    rowStages,
-    weightStages: Math.floor((RING_BYTES - rowBytes) / (TILE * LINE_BYTES)),
+    config: { kernel: "wgmma", rows, ...best, rowStages, weightStages },
+    share: units / (ceilDiv(units, numSms) * numSms),
   };
 }
 
-function wgmmaRowSlotBytes(weightType: ExpertWeightType, rows: number): number {
-  return 2 * LINE_INPUTS[weightType] * rows;
-}
-
-/** Bytes of dynamic shared memory, with the padding for alignment to 1024. */
-export function expertWgmmaSharedBytes(
-  weightType: ExpertWeightType,
-  { rows, weightStages, rowStages }: ExpertWgmmaConfig,
-): number {
-  return weightStages * TILE * LINE_BYTES + rowStages * wgmmaRowSlotBytes(weightType, rows) + 1024;
+/** Bytes of dynamic shared memory: both rings, a tile of results for each consumer, and padding for alignment to 1024. */
+export function expertWgmmaSharedBytes({ rows, groups, weightStages, rowStages }: ExpertWgmmaConfig): number {
+  return weightStages * TILE * LINE_BYTES + (rowStages + groups) * rows * LINE_BYTES + 1024;
 }

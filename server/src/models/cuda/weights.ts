@@ -125,14 +125,15 @@ function typePlan(
   return { ...plan, type: isCoded ? "e4m3" : float };
 }
 
-/** Rows of activations of any other type are multiplied in it. */
+/** MXFP4 codes stay: FP8 would be larger. Rows of activations of any type but bf16 are multiplied in that type. */
 function typeExperts(
   plan: WeightPlan,
   files: Pick<TensorSource, "mxfp4">,
   type: DeviceFloat,
   layerType: CudaMatrixType | undefined,
 ): Typed {
-  if (type === "bf16" && layerType === undefined && isMxfp4(plan, files)) return { ...plan, type: "mxfp4" };
+  const keepsCodes = type === "bf16" && (layerType === undefined || layerType === "e4m3");
+  if (keepsCodes && isMxfp4(plan, files)) return { ...plan, type: "mxfp4" };
   const [outputs = 0, inputs = 0] = plan.shape.slice(1);
   const canBeCoded = type === "bf16" && outputs % CODE_STEP === 0 && inputs % CODE_STEP === 0;
   return layerType === "e4m3" && canBeCoded ? { ...plan, type: "e4m3", isInterleaved: true } : { ...plan, type };
