@@ -28,7 +28,8 @@ const STRICT =
 /** Shows the JSON that reaches a model with inputs of its own for it. */
 const MESSAGES = `
 export async function* execute({ inputs }) {
-  yield { text_output: [JSON.stringify({ messages: JSON.parse(inputs.messages.strings[0]), user: inputs.user?.strings[0] })] };
+  const format = inputs.response_format?.strings[0];
+  yield { text_output: [JSON.stringify({ messages: JSON.parse(inputs.messages.strings[0]), user: inputs.user?.strings[0], format })] };
 }
 `;
 
@@ -77,7 +78,7 @@ export function createScriptedModels(): Promise<ModelRepository> {
       "strict/1/model.ts": ECHO,
       "messages/config.pbtxt": TEXT_MODEL(
         "messages",
-        ', { name: "messages" data_type: TYPE_STRING dims: [ 1 ] }, { name: "user" data_type: TYPE_STRING dims: [ 1 ] optional: true }',
+        ', { name: "messages" data_type: TYPE_STRING dims: [ 1 ] }, { name: "user" data_type: TYPE_STRING dims: [ 1 ] optional: true }, { name: "response_format" data_type: TYPE_STRING dims: [ 1 ] optional: true }',
       ),
       "messages/1/model.ts": MESSAGES,
       "warm/config.pbtxt": `${TEXT_MODEL("warm", ', { name: "temperature" data_type: TYPE_FP32 dims: [ 1 ] optional: true }')}parameters { key: "default_sampling" value: { string_value: "{\\"temperature\\": 0.25}" } }\n`,

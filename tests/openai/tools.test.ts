@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import OpenAI from "openai";
 import { EXAMPLES, type ModelRepository } from "../support/model-repository.ts";
+import { createScriptedChat } from "../support/scripted-chat.ts";
 import { type ServerProcess, startServerProcess } from "../support/server-process.ts";
 import { createScriptedModels } from "./scripted-models.ts";
 
@@ -24,18 +25,21 @@ const TOOLS = [
 ];
 const CALL = '{"name": "get_weather", "arguments": {"town": "Oslo", "days": 2}}';
 let scripted: ModelRepository;
+let chats: ModelRepository;
 let server: ServerProcess;
 let client: OpenAI;
 
 before(async () => {
   scripted = await createScriptedModels();
-  server = await startServerProcess({ repositories: [EXAMPLES, scripted.path] });
+  chats = await createScriptedChat();
+  server = await startServerProcess({ repositories: [EXAMPLES, scripted.path, chats.path] });
   client = new OpenAI({ apiKey: "none", baseURL: `${server.baseUrl}/v1`, maxRetries: 0 });
 });
 
 after(async () => {
   await server?.stop();
   await scripted?.[Symbol.asyncDispose]();
+  await chats?.[Symbol.asyncDispose]();
 });
 
 const say = (text: string) => [{ role: "user" as const, content: `say:${text}` }];
@@ -107,6 +111,50 @@ test("reasoning is split off, streamed or not", async () => {
     text += delta?.content ?? "";
   }
   assert.deepEqual([reasoning, text.trim()], ["first this", "then that"]);
+});
+
+test("thinking_token_budget closes the reasoning, and the answer follows, streamed or not", async () => {
+  // The model writes three characters at a time, and answers "Enough." behind a reasoning that was cut off.
+  const messages = say(`<think>${"word ".repeat(200)}</think>Four.`);
+  const read = async (budget: number): Promise<readonly (readonly [reasoning: string, text: string])[]> => {
+    const body = { model: "script", messages, thinking_token_budget: budget };
+    const whole = (await client.chat.completions.create(body)).choices[0]?.message;
+    let [reasoning, text] = ["", ""];
+    for await (const { choices } of await client.chat.completions.create({ ...body, stream: true })) {
+      reasoning += String(Reflect.get(choices[0]?.delta ?? {}, "reasoning_content") ?? "");
+      text += choices[0]?.delta.content ?? "";
+    }
+    return [
+      [String(Reflect.get(whole ?? {}, "reasoning_content")), whole?.content ?? ""],
+      [reasoning, text],
+    ];
+  };
+  // "<think>" is cut into three chunks; the fourth to the tenth hold 23 characters of the reasoning.
+  const cut = "word ".repeat(5).slice(0, 23);
+  const whole = "word ".repeat(200);
+  for (const [reasoning, text] of await read(10)) assert.deepEqual([reasoning.trim(), text.trim()], [cut, "Enough."]);
+  for (const [reasoning, text] of await read(5000))
+    assert.deepEqual([reasoning.trim(), text.trim()], [whole.trim(), "Four."]);
+});
+
+test("a wrong thinking_token_budget is refused by name", async () => {
+  const body = { model: "script", messages: say("x"), thinking_token_budget: -1 };
+  await assert.rejects(client.chat.completions.create(body), { status: 400, param: "thinking_token_budget" });
+});
+
+test("an input for response_format gets it as JSON, from a model without an input for a grammar", async () => {
+  const format = { type: "json_schema" as const, json_schema: { name: "a", schema: { type: "object" } } };
+  const answer = await client.chat.completions.create({
+    model: "messages",
+    messages: say("x"),
+    response_format: format,
+  });
+  const given: unknown = JSON.parse(answer.choices[0]?.message.content ?? "");
+  assert.deepEqual(JSON.parse(String(Reflect.get(Object(given), "format"))), format);
+  await assert.rejects(client.chat.completions.create({ model: "echo", messages: say("x"), response_format: format }), {
+    status: 400,
+    param: "response_format",
+  });
 });
 
 test("a call that is required is valid, from a model that knows nothing", { timeout: 600_000 }, async () => {

@@ -19,6 +19,8 @@ export interface InputFacts {
   readonly isStreaming: boolean;
 }
 
+const FORMAT_INPUT = "response_format";
+
 type Numeric = number | bigint | boolean;
 
 export class InputList {
@@ -81,13 +83,19 @@ export function addCommonInputs(list: InputList, request: TextRequest, facts: In
   }
   if (request.minTokens > 0) list.require("minTokens", "minTokens", [request.minTokens]);
   if (request.ignoresEos) list.require("endId", "ignoresEos", [-1]);
-  if (request.guide !== undefined) {
+  if (request.guide !== undefined && !takesOwnFormat(list, request, facts)) {
     list.requireText("guideType", "guide", [request.guide.type]);
     if (request.guide.text !== "") list.requireText("guide", "guide", [request.guide.text]);
   }
   if (request.adapter !== undefined) list.requireText("adapter", "adapter", [request.adapter]);
   if (request.adapterPath !== undefined) list.requireText("adapterPath", "adapter", [request.adapterPath]);
   addSampling(list, request, facts);
+}
+
+/** The model gets the form of its output as JSON, in an input of its own, and has none for a grammar. */
+function takesOwnFormat(list: InputList, { extras }: TextRequest, { signature }: InputFacts): boolean {
+  const isGiven = extras.has(FORMAT_INPUT) && signature.jsonInputs.some(({ name }) => name === FORMAT_INPUT);
+  return isGiven && !list.has("guideType");
 }
 
 /** Values that change nothing: no input is needed for them. */

@@ -161,13 +161,13 @@ function takesAdapters({ inputs }: ServedModel): boolean {
 }
 
 /** The parameter `served_model_name`: further names of a model, the one for lists first. */
-function servedNames(served: ServedModel): readonly string[] {
+export function servedNames(served: Pick<ServedModel, "config">): readonly string[] {
   const text = parameterText(served, "served_model_name") ?? "";
   return text.split(",").flatMap((name) => (name.trim() === "" ? [] : [name.trim()]));
 }
 
 /** Names of the adapters in a model's `lora_adapters`: "name:folder,name:folder". */
-export function adapterNames(served: ServedModel): readonly string[] {
+export function adapterNames(served: Pick<ServedModel, "config">): readonly string[] {
   const text = parameterText(served, "lora_adapters") ?? "";
   return text.split(",").flatMap((entry) => {
     const name = entry.slice(0, entry.indexOf(":")).trim();

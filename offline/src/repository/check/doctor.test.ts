@@ -375,7 +375,7 @@ test("diagnose() notes which models chat, and why others do not", async () => {
   const notes = findings.filter(({ problem }) => problem.includes("chat model"));
   const noteOf = (name: string): string => notes.find(({ model }) => model === name)?.problem ?? "";
   assert.match(noteOf("tensorrt_llm"), /^it is a chat model: token ids$/);
-  assert.match(noteOf("ensemble"), /^it is a chat model: text in 'text_input'$/);
+  assert.match(noteOf("ensemble"), /^it is a chat model: text in 'text_input', answer in 'text_output'$/);
   assert.match(noteOf("answers"), /^it is no chat model: no input of TYPE_STRING/);
   assert.ok(notes.every(({ severity }) => severity === "note"));
 });
