@@ -163,7 +163,13 @@ export const BODY_CASES: readonly BodyCase[] = [
   { path: "/v1/messages/count_tokens", models: GENERATED, body: ANTHROPIC },
   { path: "/api/chat", models: GENERATED, body: { messages: MESSAGES.map(ollamaMessage), tools: [TOOL], ...OLLAMA } },
   { path: "/api/generate", models: GENERATED, body: { prompt: "p", system: "y", raw: false, images: [], ...OLLAMA } },
-  { path: "/api/embed", models: ["vectors"], body: { input: ["a", "b"], dimensions: 2 } },
+  { path: "/api/generate", models: ["tokens"], body: { prompt: "p", context: [1, 65, 66], truncate: true } },
+  { path: "/api/pull", models: GENERATED, body: { stream: true } },
+  {
+    path: "/api/embed",
+    models: ["vectors"],
+    body: { input: ["a", "b"], dimensions: 2, truncate: true, keep_alive: 0 },
+  },
   { path: "/api/embeddings", models: ["vectors"], body: { prompt: "a" } },
   { path: "/api/show", models: GENERATED, body: { name: "tokens", verbose: true } },
 ];

@@ -14,6 +14,8 @@ export interface AnswerForm {
   readonly hasLogProbs: boolean;
   /** Members that hold the part: `message` of chats, `response` of generations. */
   readonly membersOf: (part: AnswerPart) => Readonly<Record<string, unknown>>;
+  /** Member `context` for the text of an answer; undefined: the answer has none. */
+  readonly contextOf: ((answer: string) => readonly number[]) | undefined;
 }
 
 const NS_PER_MS = 1e6;
@@ -30,7 +32,7 @@ export class AnswerLines implements StreamWriter {
   }
 
   chunk({ chunk }: IndexedChunk): string {
-    this.#end.see();
+    this.#end.see(chunk);
     const part = this.#parts.read(chunk);
     const logProbs = this.#form.hasLogProbs && chunk.scores.length > 0 ? logProbsOf(chunk) : {};
     const isShown = !isEmpty(part) || "logprobs" in logProbs;
@@ -63,7 +65,7 @@ export class WholeAnswer {
   }
 
   add(chunk: TextChunk): void {
-    this.#end.see();
+    this.#end.see(chunk);
     this.#part = joined(this.#part, this.#parts.read(chunk));
     this.#scores.push(...chunk.scores);
   }
@@ -87,18 +89,20 @@ export function lineOf(value: unknown): string {
 class AnswerEnd {
   readonly #form: AnswerForm;
   #firstMs: number | undefined;
+  #text = "";
 
   constructor(form: AnswerForm) {
     this.#form = form;
   }
 
-  /** Marks the time of the first chunk. */
-  see(): void {
+  /** Marks the time of the first chunk, and keeps the text for `context`. */
+  see({ text }: TextChunk): void {
     this.#firstMs ??= performance.now();
+    if (this.#form.contextOf !== undefined) this.#text += text;
   }
 
   object(part: AnswerPart, { finish, usage }: TextChunk): Readonly<Record<string, unknown>> {
-    const { startMs } = this.#form;
+    const { startMs, contextOf } = this.#form;
     const nowMs = performance.now();
     const firstMs = this.#firstMs ?? nowMs;
     return {
@@ -112,6 +116,7 @@ class AnswerEnd {
       prompt_eval_duration: nanoseconds(firstMs - startMs),
       eval_count: usage.outputTokens ?? 0,
       eval_duration: nanoseconds(nowMs - firstMs),
+      ...(contextOf === undefined ? {} : { context: contextOf(this.#text) }),
     };
   }
 }

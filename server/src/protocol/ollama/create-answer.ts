@@ -3,7 +3,7 @@ import { PlainParser } from "../../chat/tools/plain-parser.ts";
 import { gapPrompt } from "../../text-model/fill-in-the-middle.ts";
 import type { TextModel } from "../../text-model/text-model.ts";
 import type { TextChunk } from "../../text-model/text-request.ts";
-import { unsupportedParameter } from "../api/api-error.ts";
+import { invalidParameter, unsupportedParameter } from "../api/api-error.ts";
 import type { ApiReply, RouteCall } from "../api/route.ts";
 import { TextStream } from "../api/text-stream.ts";
 import { jsonReply } from "../http/http-reply.ts";
@@ -12,10 +12,14 @@ import type { ChatRequest } from "../openai/chat/request.ts";
 import { textRequestOf } from "../openai/generation-fields.ts";
 import { type ChunkSource, type IndexedChunk, openGenerations } from "../openai/open-generations.ts";
 import { findModel, type OpenAiContext, startCall } from "../openai/openai-context.ts";
+import { type Prepare, prepareFitting } from "../openai/responses/fit-context.ts";
 import { type AnswerForm, AnswerLines, loadedAnswer, WholeAnswer } from "./answer-lines.ts";
 import { type AnswerPart, AnswerParts } from "./answer-parts.ts";
 import { asChat, promptAsChat } from "./as-chat.ts";
+import { withContext } from "./conversation-tokens.ts";
+import { templateMessages } from "./messages.ts";
 import { type AnswerFields, type OllamaChatRequest, type OllamaGenerateRequest, servedName } from "./ollama-request.ts";
+import { optionFields } from "./options.ts";
 
 /** @throws ApiError @throws ServerError @throws ClientGone */
 export async function chat(context: OpenAiContext, body: OllamaChatRequest, route: RouteCall): Promise<ApiReply> {
@@ -23,7 +27,12 @@ export async function chat(context: OpenAiContext, body: OllamaChatRequest, rout
   const form = formOf(body, route, messageMembers);
   if ((body.messages ?? []).length === 0) return jsonReply(loadedAnswer(form, loadReason(body)));
   const call = startCall(context, model.served.name, route);
-  const prepared = await prepareChat(model, asChat(body));
+  const prepare: Prepare = (messages) => prepareChat(model, asChat(body, messages));
+  const messages = templateMessages(body.messages ?? []);
+  const limit = optionFields(body.options ?? {}).max_tokens;
+  const prepared = await (body.truncate === false
+    ? prepare(messages)
+    : prepareFitting(model, messages, limit, prepare));
   return answer(body, form, prepared, await openGenerations(prepared.generator, [prepared.request], 1, call));
 }
 
@@ -36,11 +45,23 @@ export async function generate(
   const model = await findModel(context, servedName(body.model), route.access);
   const form = formOf(body, route, responseMembers);
   if ((body.prompt ?? "") === "") return jsonReply(loadedAnswer(form, loadReason(body)));
+  expectRawAlone(body);
   const call = startCall(context, model.served.name, route);
   const request = promptAsChat(body);
   const isPlain = body.raw === true || (body.suffix ?? "") !== "";
-  const prepared = isPlain ? preparePlain(model, body, request) : await prepareChat(model, request);
-  return answer(body, form, prepared, await openGenerations(prepared.generator, [prepared.request], 1, call));
+  const plain = isPlain ? preparePlain(model, body, request) : await prepareChat(model, request);
+  const { prepared, contextOf } =
+    body.raw === true ? { prepared: plain, contextOf: undefined } : await withContext(model, plain, body.context ?? []);
+  const source = await openGenerations(prepared.generator, [prepared.request], 1, call);
+  return answer(body, { ...form, contextOf }, prepared, source);
+}
+
+/** A raw prompt has nothing around it. @throws ApiError */
+function expectRawAlone({ raw, system, context }: OllamaGenerateRequest): void {
+  if (raw !== true) return;
+  const param = (system ?? "") !== "" ? "system" : (context ?? []).length > 0 ? "context" : undefined;
+  if (param === undefined) return;
+  throw invalidParameter(param, "invalid_value", "raw mode does not support template, system, or context");
 }
 
 /** A prompt that goes to the model as it is, or around a gap. @throws ApiError */
@@ -101,7 +122,13 @@ const NO_CHUNK: TextChunk = {
 };
 
 function formOf(body: AnswerFields, { call }: RouteCall, membersOf: AnswerForm["membersOf"]): AnswerForm {
-  return { model: body.model, startMs: call.arrivalMs, hasLogProbs: body.logprobs === true, membersOf };
+  return {
+    model: body.model,
+    startMs: call.arrivalMs,
+    hasLogProbs: body.logprobs === true,
+    membersOf,
+    contextOf: undefined,
+  };
 }
 
 /** Models stay loaded here; clients ask for either by an empty prompt. */

@@ -3,6 +3,9 @@
  * unknown here. Source: Ollama's API reference, "List Local Models", "Show Model Information".
  */
 import { createHash } from "node:crypto";
+import { gapPrompt } from "../../text-model/fill-in-the-middle.ts";
+import type { ModelAssets } from "../../text-model/model-assets.ts";
+import type { Sampling } from "../../text-model/text-request.ts";
 import { missingParameter } from "../api/api-error.ts";
 import type { RouteCall } from "../api/route.ts";
 import { type Capability, ModelList, type ModelObject } from "../openai/list-models.ts";
@@ -18,6 +21,18 @@ const CAPABILITIES: readonly (readonly [own: Capability, name: string])[] = [
   ["reasoning", "thinking"],
   ["embeddings", "embedding"],
 ];
+
+const PARAMETERS: readonly (readonly [option: string, key: keyof Sampling])[] = [
+  ["temperature", "temperature"],
+  ["top_p", "topP"],
+  ["top_k", "topK"],
+  ["min_p", "minP"],
+  ["repeat_penalty", "repetitionPenalty"],
+  ["presence_penalty", "presencePenalty"],
+  ["frequency_penalty", "frequencyPenalty"],
+];
+/** Columns of a name, as Ollama aligns them. */
+const PARAMETER_WIDTH = 31;
 
 /** No model is unloaded for want of use. */
 const NEVER = "9999-12-31T23:59:59Z";
@@ -57,9 +72,10 @@ export class OllamaModels {
     expectModel(this.#context.models, servedName(name), access);
     const model = await this.#list.one(servedName(name));
     const family = this.#family(model);
+    const assets = await this.#context.models.assets(this.#context.models.served(model.root));
     return {
       modelfile: "",
-      parameters: "",
+      parameters: parametersOf(assets.defaults),
       template: "",
       license: "",
       details: detailsOf(family),
@@ -68,7 +84,7 @@ export class OllamaModels {
         "general.basename": model.root,
         ...(model.max_model_len === undefined ? {} : { [`${family}.context_length`]: model.max_model_len }),
       },
-      capabilities: capabilitiesOf(model),
+      capabilities: [...capabilitiesOf(model), ...(fillsGaps(assets) ? ["insert"] : [])],
       modified_at: modifiedAt(model),
     };
   }
@@ -95,6 +111,18 @@ export class OllamaModels {
     const { config } = this.#context.models.served(root);
     return config.backend === "" ? "ensemble" : config.backend;
   }
+}
+
+function fillsGaps({ tokenizer }: Pick<ModelAssets, "tokenizer">): boolean {
+  return tokenizer !== undefined && gapPrompt(tokenizer, "", "") !== undefined;
+}
+
+/** Lines as those of a Modelfile: the values for options that a request leaves out. */
+function parametersOf(defaults: Sampling): string {
+  return PARAMETERS.flatMap(([name, key]) => {
+    const value = defaults[key];
+    return value === undefined ? [] : [`${name.padEnd(PARAMETER_WIDTH)}${value}`];
+  }).join("\n");
 }
 
 function capabilitiesOf({ capabilities }: ModelObject): readonly string[] {

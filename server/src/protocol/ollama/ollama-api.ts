@@ -7,7 +7,8 @@ import { chat, generate } from "./create-answer.ts";
 import { OllamaModels } from "./describe-models.ts";
 import { embed, embedOne } from "./embed.ts";
 import { ollamaError, ollamaErrorBody } from "./ollama-error.ts";
-import { CHAT, EMBED, EMBEDDINGS, GENERATE, SHOW } from "./ollama-request.ts";
+import { CHAT, EMBED, EMBEDDINGS, GENERATE, PULL, SHOW } from "./ollama-request.ts";
+import { ModelPull } from "./pull.ts";
 
 export type OllamaApiParts = OpenAiContext &
   Pick<JsonApiParts, "restricted" | "openAiRestricted" | "maxBodyBytes" | "log" | "load" | "keys">;
@@ -27,12 +28,16 @@ export function createOllamaApi({ server, models, ...parts }: OllamaApiParts): J
 
 export function ollamaRoutes(context: OpenAiContext): readonly ApiRoute[] {
   const models = new OllamaModels(context);
+  const pulls = new ModelPull(context);
   const json = async (answer: Promise<unknown>) => jsonReply(await answer);
   return [
     getRoute("/api/version", "metadata", "Version of the API", () => json(Promise.resolve({ version: API_VERSION }))),
     getRoute("/api/tags", "metadata", "List the models", (route) => json(models.tags(route))),
     getRoute("/api/ps", "metadata", "List the models that are loaded", (route) => json(models.running(route))),
     postRoute("/api/show", "metadata", "Describe a model", SHOW, (body, route) => json(models.show(body, route))),
+    postRoute("/api/pull", "model-repository", "Load a model of the repository", PULL, (body, route) =>
+      pulls.pull(body, route),
+    ),
     postRoute("/api/chat", "inference", "Answer a chat", CHAT, (body, route) => chat(context, body, route)),
     postRoute("/api/generate", "inference", "Answer a prompt", GENERATE, (body, route) =>
       generate(context, body, route),

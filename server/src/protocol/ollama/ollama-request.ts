@@ -1,4 +1,5 @@
 /** Bodies of Ollama's routes. Source: Ollama's API reference (`docs/api.md`). */
+import { MAX_TOKEN_ID } from "../../core/limits.ts";
 import { invalidParameter } from "../api/api-error.ts";
 import {
   anyObject,
@@ -33,6 +34,8 @@ export interface AnswerFields {
   readonly keep_alive?: unknown;
   readonly logprobs?: boolean | undefined;
   readonly top_logprobs?: number | undefined;
+  /** Default: oldest turns are dropped from what the context cannot hold. */
+  readonly truncate?: boolean | undefined;
 }
 
 export interface OllamaChatRequest extends AnswerFields {
@@ -47,12 +50,18 @@ export interface OllamaGenerateRequest extends AnswerFields {
   readonly raw?: boolean | undefined;
   readonly images?: readonly string[] | undefined;
   readonly template?: string | undefined;
+  /** Token ids of the conversation so far, as an answer gave them. */
+  readonly context?: readonly number[] | undefined;
 }
 
 export interface OllamaEmbedRequest {
   readonly model: string;
   readonly input?: readonly string[] | undefined;
   readonly dimensions?: number | undefined;
+  /** Default: texts are cut to the context. */
+  readonly truncate?: boolean | undefined;
+  readonly keep_alive?: unknown;
+  readonly options?: JsonObject | undefined;
 }
 
 export interface OllamaEmbeddingsRequest {
@@ -65,6 +74,8 @@ export interface OllamaShowRequest {
   readonly model?: string | undefined;
   readonly name?: string | undefined;
 }
+
+export type OllamaPullRequest = OllamaShowRequest & { readonly stream?: boolean | undefined };
 
 type FieldsOf<T> = { readonly [Key in keyof Required<T>]: Field<T[Key]> };
 
@@ -86,15 +97,26 @@ const THINK: Schema<Think> = choice<Think>(
   [isText, oneOf("low", "medium", "high")],
 );
 
+/** Seconds, or a text that Go's `time.ParseDuration` takes. */
+const DURATION = /^[+-]?(?:0|(?:(?:\d+\.?\d*|\.\d+)(?:ns|us|µs|μs|ms|s|m|h))+)$/;
+const MAX_DURATION_CHARS = 64;
+const KEEP_ALIVE: Schema<unknown> = mapped(anything(), (value, path) => {
+  const isDuration = typeof value === "string" && value.length <= MAX_DURATION_CHARS && DURATION.test(value);
+  if (typeof value === "number" || isDuration) return value;
+  const expected = "a number of seconds, or a duration such as '5m'";
+  throw invalidParameter(path, "invalid_value", `Invalid value for '${path}': expected ${expected}.`);
+});
+
 const ANSWER_FIELDS: FieldsOf<AnswerFields> = {
   model: required(string()),
   stream: optional(boolean()),
   format: optional(FORMAT),
   options: optional(anyObject()),
   think: optional(THINK),
-  keep_alive: optional(anything()),
+  keep_alive: optional(KEEP_ALIVE),
   logprobs: optional(boolean()),
   top_logprobs: optional(integer(0, MAX_TOP_LOG_PROBS)),
+  truncate: optional(boolean()),
 };
 
 export const CHAT: Schema<OllamaChatRequest> = object<OllamaChatRequest>({
@@ -117,6 +139,7 @@ export const GENERATE: Schema<OllamaGenerateRequest> = object<OllamaGenerateRequ
   raw: optional(boolean()),
   images: optional(array(string())),
   template: optional(mapped(string(), noTemplate)),
+  context: optional(array(integer(0, MAX_TOKEN_ID))),
 });
 
 export const EMBED: Schema<OllamaEmbedRequest> = object<OllamaEmbedRequest>({
@@ -129,11 +152,20 @@ export const EMBED: Schema<OllamaEmbedRequest> = object<OllamaEmbedRequest>({
     ),
   ),
   dimensions: optional(integer(1)),
+  truncate: optional(boolean()),
+  keep_alive: optional(KEEP_ALIVE),
+  options: optional(anyObject()),
 });
 
 export const EMBEDDINGS: Schema<OllamaEmbeddingsRequest> = object<OllamaEmbeddingsRequest>({
   model: required(string()),
   prompt: required(string()),
+});
+
+export const PULL: Schema<OllamaPullRequest> = object<OllamaPullRequest>({
+  model: optional(string()),
+  name: optional(string()),
+  stream: optional(boolean()),
 });
 
 export const SHOW: Schema<OllamaShowRequest> = object<OllamaShowRequest>({

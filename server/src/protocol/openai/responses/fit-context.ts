@@ -3,6 +3,7 @@
  * that no result loses its call; the system's messages stay. Source: OpenAI's API reference, `truncation`.
  */
 import type { TextModel } from "../../../text-model/text-model.ts";
+import type { Prompt } from "../../../text-model/text-request.ts";
 import type { ReadMessage } from "../chat/messages.ts";
 import type { PreparedChat } from "../chat/prompt.ts";
 
@@ -10,6 +11,7 @@ type Messages = readonly ReadMessage[];
 
 /** Part of the context that is kept free for an answer whose length the request does not bound. */
 const ANSWER_SHARE = 8;
+const MAX_TOKENS_OF_CHAR = 4;
 
 /** Renders the messages; of several attempts the last one counts. */
 export type Prepare = (messages: Messages) => Promise<PreparedChat>;
@@ -21,16 +23,21 @@ export async function prepareFitting(
   maxOutputTokens: number | undefined,
   prepare: Prepare,
 ): Promise<PreparedChat> {
-  const { contextLength } = model.assets;
+  const { contextLength, tokenizer } = model.assets;
   const whole = await prepare(messages);
-  if (contextLength === undefined) return whole;
+  if (contextLength === undefined || tokenizer === undefined) return whole;
   const room = contextLength - answerRoom(contextLength, maxOutputTokens);
-  const fits = async ({ request }: PreparedChat): Promise<boolean> =>
-    (await model.encode(request.prompt, request.addSpecialTokens)).length <= room;
+  const fits = async ({ request: { prompt, addSpecialTokens } }: PreparedChat): Promise<boolean> =>
+    isShort(prompt, room) || (await model.encode(prompt, addSpecialTokens)).length <= room;
   if (await fits(whole)) return whole;
   const cuts = cutsOf(messages);
   const numDropped = await firstThat(cuts.length - 1, async (i) => fits(await prepare(cuts[i] ?? messages)));
   return prepare(cuts[numDropped] ?? messages);
+}
+
+/** Few characters need not be counted in tokens: each is at most that many, its bytes (RFC 3629, 3). */
+function isShort(prompt: Prompt, room: number): boolean {
+  return "text" in prompt && prompt.text.length * MAX_TOKENS_OF_CHAR <= room;
 }
 
 /** Tokens; at most half of the context, so that the conversation has the other. */
