@@ -1,6 +1,6 @@
 /**
- * Client libraries as their users have them, unchanged, against one server: Anthropic's, Ollama's, instructor, LangChain and
- * LlamaIndex in Python; the Vercel AI SDK and LangChain in JavaScript. Skipped by name where they cannot be installed.
+ * Client libraries as their users have them, unchanged, against one server: Anthropic's, Ollama's, instructor, LangChain,
+ * LlamaIndex, LiteLLM, Pydantic AI and DSPy in Python; the Vercel AI SDK and LangChain in JavaScript. Skipped by name where they cannot be installed.
  */
 import { cp } from "node:fs/promises";
 import { join } from "node:path";
@@ -24,6 +24,12 @@ const PYTHON: readonly (readonly [script: string, what: string])[] = [
   ["langchain_client.py", "LangChain in Python"],
   ["llama_index_client.py", "LlamaIndex"],
 ];
+/** Their environment is their own, since they ask for another version of OpenAI's client. */
+const PYTHON_FRAMEWORKS: readonly (readonly [script: string, what: string])[] = [
+  ["litellm_client.py", "LiteLLM"],
+  ["pydantic_ai_client.py", "Pydantic AI"],
+  ["dspy_client.py", "DSPy"],
+];
 const JAVASCRIPT: readonly (readonly [script: string, what: string])[] = [
   ["ai-client.mjs", "the Vercel AI SDK"],
   ["langchain-client.mjs", "LangChain in JavaScript"],
@@ -43,6 +49,13 @@ const venv =
           "llama-index-embeddings-openai-like==0.4.0",
         ],
         "clients",
+      )
+    : SKIPPED;
+const frameworks =
+  longTestsReason === undefined
+    ? await pythonVenv(
+        ["numpy", "litellm==1.110.2", "pydantic-ai-slim[openai,anthropic]==2.68.0", "dspy==3.4.1"],
+        "frameworks",
       )
     : SKIPPED;
 const packages =
@@ -71,11 +84,16 @@ after(async () => {
 });
 
 suite("clients", { concurrency: 2 }, () => {
-  for (const [script, what] of PYTHON) {
-    test(what, { skip: venv.reason ?? false, timeout: 600_000 }, async (t) => {
-      const result = await runClientScript(venv.python ?? "", script, server);
-      await reportChecks(t, script, result, server);
-    });
+  for (const [scripts, { python, reason }] of [
+    [PYTHON, venv],
+    [PYTHON_FRAMEWORKS, frameworks],
+  ] as const) {
+    for (const [script, what] of scripts) {
+      test(what, { skip: reason ?? false, timeout: 600_000 }, async (t) => {
+        const result = await runClientScript(python ?? "", script, server);
+        await reportChecks(t, script, result, server);
+      });
+    }
   }
   for (const [script, what] of JAVASCRIPT) {
     test(what, { skip: packages.reason ?? false, timeout: 600_000 }, async (t) => {
