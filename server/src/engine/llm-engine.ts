@@ -89,13 +89,11 @@ export class LlmEngine implements Generator {
     this.#drafters = createDrafters(config.speculation, runner, services.drafter);
     this.#stats = firstStats(runner, config.maxSequences);
     this.#onTurn = onTurn;
+    const longest = longestSequence(runner.maxPositions, numBlocks, rules);
     this.limits = {
       vocabSize,
       hiddenSize,
-      maxSequenceLength: Math.min(
-        longestSequence(runner.maxPositions, numBlocks, rules),
-        config.maxSequenceLength ?? Number.POSITIVE_INFINITY,
-      ),
+      maxSequenceLength: Math.min(longest, config.maxSequenceLength ?? Number.POSITIVE_INFINITY),
       maxPromptLength: config.maxPromptLength ?? Number.POSITIVE_INFINITY,
       hasAxes: runner.hasAxes ?? false,
       takesEmbeddings: runner.takesEmbeddings ?? true,
@@ -164,6 +162,10 @@ export class LlmEngine implements Generator {
   stats(): Readonly<EngineStats> {
     countRequests(this.#stats, this.#planner, this.#preparing.size);
     return this.#stats;
+  }
+
+  get blocks(): string {
+    return this.#planner.blocks;
   }
 
   /** @throws when cache blocks are lost or held twice */

@@ -16,6 +16,8 @@ export interface MetricFamily {
   readonly name: string;
   readonly help: string;
   readonly type: MetricType;
+  /** For the console alone: not on the page, which is for numbers. */
+  readonly isHidden?: boolean;
   /** Called at each scrape. */
   collect(): Iterable<MetricSample>;
 }
@@ -60,6 +62,7 @@ export class MetricRegistry {
     for (const [name, { head, sources }] of this.#families) {
       let series = "";
       for (const source of sources) {
+        if (source.isHidden === true) continue;
         for (const sample of source.collect()) {
           series += `${name}${sample.suffix ?? ""}${renderLabels(sample.labels)} ${renderValue(sample.value)}\n`;
         }

@@ -1,14 +1,19 @@
-/** The blocks of a KV cache as a map of cells: in use, kept for prefixes, free. */
+/** The blocks of a KV cache as a map by number: in use, shared, kept for prefixes, free. */
 import type { ConsoleLlm } from "@nereid/server/protocol/console/console-types";
 import type { JSX } from "preact";
 import { percentText } from "../lib/format.ts";
 import { type BlockState, blockCells } from "./rates.ts";
 
-const MAX_CELLS = 320;
+const MAX_CELLS = 1024;
 const COLUMNS = 40;
 const STEP = 10;
 const SIZE = 8;
-const TEXTS: Readonly<Record<BlockState, string>> = { used: "in use", cached: "kept for prefixes", free: "free" };
+const TEXTS: Readonly<Record<BlockState, string>> = {
+  used: "in use",
+  shared: "shared",
+  cached: "kept for prefixes",
+  free: "free",
+};
 
 export function KvMap({ llm }: { readonly llm: ConsoleLlm }): JSX.Element {
   const cells = blockCells(llm, MAX_CELLS);
@@ -19,7 +24,7 @@ export function KvMap({ llm }: { readonly llm: ConsoleLlm }): JSX.Element {
   return (
     <figure class="kv">
       <svg viewBox={`0 0 ${COLUMNS * STEP} ${rows * STEP}`} role="img" aria-label={label}>
-        {cells.map((state, i) => (
+        {cells.map(({ state, first, last }, i) => (
           <rect
             key={i}
             class={`block ${state}`}
@@ -28,13 +33,15 @@ export function KvMap({ llm }: { readonly llm: ConsoleLlm }): JSX.Element {
             width={SIZE}
             height={SIZE}
             rx={2}
-          />
+          >
+            <title>{`${first === last ? `block ${first}` : `blocks ${first} to ${last}`}: ${TEXTS[state]}`}</title>
+          </rect>
         ))}
       </svg>
       <figcaption>
         <span>{label}</span>
         <span class="legend">
-          {(["used", "cached", "free"] as const).map((state) => (
+          {(["used", "shared", "cached", "free"] as const).map((state) => (
             <span key={state}>
               <i class={`block ${state}`} />
               {TEXTS[state]}

@@ -76,13 +76,22 @@ test("`batchCounts()` adds models up, by size", () => {
   );
 });
 
-test("`blockCells()` keeps the proportions within the cells that there are", () => {
-  const count = (cells: readonly string[]): Record<string, number> => {
-    const found: Record<string, number> = {};
-    for (const cell of cells) found[cell] = (found[cell] ?? 0) + 1;
-    return found;
-  };
-  assert.deepEqual(count(blockCells(LLM, 320)), { used: 30, cached: 20, free: 50 });
-  assert.deepEqual(count(blockCells(LLM, 50)), { used: 15, cached: 10, free: 25 });
-  assert.deepEqual(blockCells({ ...LLM, kvBlocksMax: 0 }, 50), []);
+test("`blockCells()` has a cell for each block, by number", () => {
+  const cells = blockCells({ kvBlocksMax: 5, kvBlockMap: "fucsf" }, 320);
+  assert.deepEqual(
+    cells.map(({ state }) => state),
+    ["free", "used", "cached", "shared", "free"],
+  );
+  assert.deepEqual([cells[3]?.first, cells[3]?.last], [3, 3]);
+  assert.deepEqual(blockCells({ kvBlocksMax: 0 }, 50), []);
+  assert.ok(blockCells({ kvBlocksMax: 100 }, 320).every(({ state }) => state === "free"));
+});
+
+test("`blockCells()` joins neighbours, and shows the one of most use", () => {
+  const cells = blockCells({ kvBlocksMax: 9, kvBlockMap: "fuc" + "ff" }, 3);
+  assert.deepEqual(cells, [
+    { state: "used", first: 0, last: 3 },
+    { state: "cached", first: 4, last: 7 },
+    { state: "free", first: 8, last: 8 },
+  ]);
 });

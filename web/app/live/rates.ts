@@ -95,22 +95,38 @@ export function batchCounts(models: readonly ConsoleModelLoad[]): readonly (read
   return [...counts].sort(([a], [b]) => a - b);
 }
 
-export type BlockState = "used" | "cached" | "free";
+export type BlockState = "free" | "cached" | "used" | "shared";
 
-/**
- * One cell for each block of the KV cache, or for as many blocks as keep the map within `maxCells`. Blocks in use come
- * first. The engine counts its blocks and does not name them, so that a place has no meaning of its own.
- */
-export function blockCells(llm: ConsoleLlm, maxCells: number): readonly BlockState[] {
-  const { kvBlocksMax, kvBlocksUsed, kvBlocksFree } = llm;
+/** A cell of the map: the numbers of its blocks, of which it shows the one of most use. */
+export interface BlockCell {
+  readonly state: BlockState;
+  readonly first: number;
+  readonly last: number;
+}
+
+/** In the order of use; the letters are those of `kvBlockMap`. */
+const STATES: readonly (readonly [letter: string, state: BlockState])[] = [
+  ["f", "free"],
+  ["c", "cached"],
+  ["u", "used"],
+  ["s", "shared"],
+];
+
+/** A cell for each block by its number, or for so many neighbours that `maxCells` hold them. Before the first request all are free. */
+export function blockCells(
+  { kvBlocksMax, kvBlockMap }: Pick<ConsoleLlm, "kvBlocksMax" | "kvBlockMap">,
+  maxCells: number,
+): readonly BlockCell[] {
   if (kvBlocksMax === 0) return [];
-  const perCell = Math.ceil(kvBlocksMax / maxCells);
-  const numCells = Math.ceil(kvBlocksMax / perCell);
-  const numUsed = Math.ceil(kvBlocksUsed / perCell);
-  const numCached = Math.ceil(Math.max(0, kvBlocksMax - kvBlocksUsed - kvBlocksFree) / perCell);
-  return Array.from({ length: numCells }, (_, i) =>
-    i < numUsed ? "used" : i < numUsed + numCached ? "cached" : "free",
-  );
+  const map = kvBlockMap ?? "f".repeat(Math.min(kvBlocksMax, maxCells));
+  const perCell = Math.ceil(map.length / maxCells);
+  const blocksOfLetter = Math.ceil(kvBlocksMax / map.length);
+  return Array.from({ length: Math.ceil(map.length / perCell) }, (_, i) => {
+    const letters = map.slice(i * perCell, (i + 1) * perCell);
+    const state = STATES.findLast(([letter]) => letters.includes(letter))?.[1] ?? "free";
+    const first = i * perCell * blocksOfLetter;
+    return { state, first, last: Math.min(kvBlocksMax, first + letters.length * blocksOfLetter) - 1 };
+  });
 }
 
 function keyOf({ name, version }: ConsoleModelLoad): string {

@@ -83,7 +83,13 @@ class LlmModel implements BackendModel {
     this.#modelDir = modelDir;
     this.#options = options;
     this.#gpus = gpus;
-    this.#metrics = registerLlmMetrics(source.metrics, source, () => this.#stats(), this.#figures);
+    this.#metrics = registerLlmMetrics(
+      source.metrics,
+      source,
+      () => this.#stats(),
+      this.#figures,
+      () => [...this.#engines].map(({ blocks }) => blocks),
+    );
   }
 
   get gpusPerInstance(): number {

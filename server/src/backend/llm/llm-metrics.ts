@@ -105,6 +105,7 @@ export function registerLlmMetrics(
   model: { readonly name: string; readonly version: number },
   engines: () => Iterable<Readonly<EngineStats>>,
   figures: RequestFigures,
+  blocks: () => Iterable<string>,
 ): Disposable[] {
   const own = { model: model.name, version: String(model.version) };
   const lengths = { help: "TRT LLM response metrics", label: "response_metric_type" };
@@ -120,9 +121,23 @@ export function registerLlmMetrics(
     }),
     histogram("nv_llm_time_to_first_token_seconds", "Time to the first token of a request", figures.firstTokenS, own),
     histogram("nv_llm_inter_token_latency_seconds", "Time between two tokens of a request", figures.nextTokenS, own),
+    blockMaps(own, blocks),
     ...vllmFamilies({ ...own, model_name: model.name }, () => total(engines()), figures),
   ];
   return families.map((each) => metrics.register(each));
+}
+
+/** A series for each engine, whose label is the map of its blocks. */
+function blockMaps(own: Readonly<Record<string, string>>, maps: () => Iterable<string>): MetricFamily {
+  return {
+    name: "nereid_llm_kv_cache_block_map",
+    help: "Blocks of the KV cache: f free, c kept for prefixes, u in use, s shared",
+    type: "gauge",
+    isHidden: true,
+    *collect() {
+      for (const map of maps()) if (map !== "") yield { labels: { ...own, map }, value: map.length };
+    },
+  };
 }
 
 function histogram(

@@ -58,6 +58,7 @@ export class EngineHost implements Generator {
   #process: HostProcess | undefined;
   #info: EngineInfo | undefined;
   #stats: EngineStats = { ...ZERO_STATS };
+  #blocks = "";
   #nextId = 1;
   #numFailures = 0;
   /** The present process has ended a request. */
@@ -112,6 +113,11 @@ export class EngineHost implements Generator {
   /** As of the last step; zeros while there is no engine. */
   stats(): Readonly<EngineStats> {
     return this.#stats;
+  }
+
+  /** The KV cache of a second ago, a letter for each block or for some neighbours; "" before the first request. */
+  get blocks(): string {
+    return this.#blocks;
   }
 
   generate(request: GenerateRequest): AsyncIterable<GeneratedChunk> {
@@ -222,7 +228,9 @@ export class EngineHost implements Generator {
       }
       case STEP: {
         const { size } = this.#pending;
-        this.#stats = deliverReport(frame, (id) => this.#pending.get(id));
+        const { stats, blocks } = deliverReport(frame, (id) => this.#pending.get(id));
+        this.#stats = stats;
+        if (blocks !== "") this.#blocks = blocks;
         this.#hasServed ||= this.#pending.size < size;
         return;
       }
@@ -248,6 +256,7 @@ export class EngineHost implements Generator {
     const hasServed = this.#hasServed;
     this.#hasServed = false;
     this.#stats = { ...ZERO_STATS };
+    this.#blocks = "";
     if (this.#state === "closed") return;
     const { name, log } = this.#options;
     const wasReady = this.#state === "ready";

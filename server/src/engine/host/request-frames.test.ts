@@ -152,10 +152,10 @@ test("deliverReport() hands each request its own tokens, lists, beams and end, a
     finished: (reason, own) => events.push([id, reason, own]),
     failed: ({ code, message }) => events.push([id, code, message]),
   });
-  const stats = deliverReport(readerOf(report.take({ ...ZERO_STATS, iteration: 5 })), (id) =>
+  const { stats, blocks } = deliverReport(readerOf(report.take({ ...ZERO_STATS, iteration: 5 }, "fcus")), (id) =>
     id === 2 ? undefined : sinkOf(id),
   );
-  assert.equal(stats.iteration, 5);
+  assert.deepEqual([stats.iteration, blocks], [5, "fcus"]);
   const of = (id: number): unknown[] => events.filter(([owner]) => owner === id).map(([, ...rest]) => rest);
   const common = (id: number): unknown[] => [
     ["started"],
@@ -168,6 +168,6 @@ test("deliverReport() hands each request its own tokens, lists, beams and end, a
   assert.deepEqual(of(3), [...common(3), ["not_found", "gone"]]);
   assert.deepEqual(of(2), []);
   const next = deliverReport(readerOf(report.take(ZERO_STATS)), sinkOf);
-  assert.equal(next.iteration, 0);
+  assert.deepEqual([next.stats.iteration, next.blocks], [0, ""]);
   assert.equal(events.length, 12);
 });

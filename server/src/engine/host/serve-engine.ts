@@ -30,6 +30,8 @@ export interface EngineServerOptions {
 /** Exit status of a host whose engine failed: the server logs it and starts another. */
 const EXIT_ENGINE_FAILED = 70;
 
+const BLOCKS_PERIOD_MS = 1000;
+
 export function serveEngine(options: EngineServerOptions): void {
   const server = new EngineServer(options);
   const splitter = new FrameSplitter((frame) => server.onFrame(frame));
@@ -44,6 +46,7 @@ class EngineServer {
   readonly #sequences = new Map<number, Sequence>();
   #engine: LlmEngine | undefined;
   #isReportDue = false;
+  #blocksTimer: NodeJS.Timeout | undefined;
 
   constructor(options: EngineServerOptions) {
     this.#options = options;
@@ -130,12 +133,22 @@ class EngineServer {
     const engine = this.#engine;
     if (engine === undefined) return;
     this.#isReportDue = false;
+    this.#blocksSoon(engine);
     this.#options.socket.write(this.#report.take(engine.stats()), () => {
       if (engine.failure !== undefined) this.#options.exit(EXIT_ENGINE_FAILED);
     });
   }
 
+  /** The map of blocks is for people: at most one a second, and the last one tells how the engine came to rest. */
+  #blocksSoon(engine: LlmEngine): void {
+    this.#blocksTimer ??= setTimeout(() => {
+      this.#blocksTimer = undefined;
+      if (engine.failure === undefined) this.#options.socket.write(this.#report.take(engine.stats(), engine.blocks));
+    }, BLOCKS_PERIOD_MS).unref();
+  }
+
   async #close(): Promise<void> {
+    clearTimeout(this.#blocksTimer);
     await this.#engine?.close();
     this.#options.exit(0);
   }

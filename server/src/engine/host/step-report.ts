@@ -80,8 +80,8 @@ export class StepReport {
     };
   }
 
-  /** The frame of all that was gathered; the next one starts empty. */
-  take(stats: EngineStats): Uint8Array {
+  /** The frame of all that was gathered; the next one starts empty. `blocks`: "" = as before. */
+  take(stats: EngineStats, blocks = ""): Uint8Array {
     const writer = this.#writer;
     writer.begin(STEP);
     writer.ints(this.#started.take());
@@ -102,6 +102,7 @@ export class StepReport {
     }
     writeStats(stats, this.#stats);
     for (const value of this.#stats) writer.double(value);
+    writer.text(blocks);
     this.#extras = [];
     this.#beams = [];
     this.#finished = [];
@@ -111,7 +112,10 @@ export class StepReport {
 }
 
 /** Delivers a report to the sinks of its requests; unknown requests are skipped. */
-export function deliverReport(frame: FrameReader, sinkOf: (id: number) => SequenceSink | undefined): EngineStats {
+export function deliverReport(
+  frame: FrameReader,
+  sinkOf: (id: number) => SequenceSink | undefined,
+): { readonly stats: EngineStats; readonly blocks: string } {
   for (const id of frame.ints()) sinkOf(id)?.started();
   const owners = frame.ints();
   const tokens = frame.ints();
@@ -134,7 +138,7 @@ export function deliverReport(frame: FrameReader, sinkOf: (id: number) => Sequen
   }
   const stats = new Float64Array(NUM_STATS);
   for (let i = 0; i < NUM_STATS; i++) stats[i] = frame.double();
-  return readStats(stats);
+  return { stats: readStats(stats), blocks: frame.text() };
 }
 
 function writeExtra(writer: FrameWriter, { id, kind, values }: Extra): void {

@@ -54,6 +54,11 @@ export class BlockPool {
     return count;
   }
 
+  /** Holders of any block; 0 = free. */
+  numHolders(block: number): number {
+    return this.#holders[block] ?? 0;
+  }
+
   /** Compares with the holds that the caller knows of: each list entry is one hold. @throws on any difference */
   checkIntegrity(holds: Iterable<number>): void {
     const expected = new Int32Array(this.numBlocks);

@@ -6,6 +6,7 @@
  * (continuous batching: Orca, Yu et al. 2022; paging and preemption: vLLM, Kwon et al. 2023).
  */
 
+import { blockMap } from "../kv/block-map.ts";
 import { BlockPool } from "../kv/block-pool.ts";
 import { PrefixCache, type PrefixMatch } from "../kv/prefix-cache.ts";
 import { waitsForPrefix } from "../kv/shared-prefix.ts";
@@ -59,6 +60,10 @@ export class StepPlanner {
   /** Free blocks, those that only the prefix cache holds included. */
   get numFreeBlocks(): number {
     return this.#cache.numAvailable;
+  }
+  /** A letter for each block, or for some neighbours. */
+  get blocks(): string {
+    return blockMap(this.#pool, this.#cache);
   }
   get numPreemptions(): number {
     return this.#numPreemptions;

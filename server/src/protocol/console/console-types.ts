@@ -70,6 +70,8 @@ export interface ConsoleLlm {
   /** Counter. */
   readonly kvBlocksReused: number;
   readonly tokensPerBlock: number;
+  /** A letter for each block by number, or for some neighbours: f free, c kept for prefixes, u in use, s shared. A second old. */
+  readonly kvBlockMap?: string;
   /** Counters. */
   readonly promptTokens: number;
   readonly generatedTokens: number;

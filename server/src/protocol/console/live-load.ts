@@ -32,10 +32,11 @@ export function liveLoad(
   const { user, system } = process.cpuUsage();
   const versions = new Map(host.versions().map((each) => [keyOf(each.name, each.version), each]));
   const families = llmFamilies(host.samples);
+  const maps = blockMaps(host.samples);
   return {
     atMs: Date.now(),
     process: { cpuSeconds: (user + system) / US_PER_S, rssBytes: process.memoryUsage.rss() },
-    models: statistics.map((each) => modelLoad(each, versions.get(keyOf(each.name, each.version)), families)),
+    models: statistics.map((each) => modelLoad(each, versions.get(keyOf(each.name, each.version)), families, maps)),
   };
 }
 
@@ -43,11 +44,13 @@ function modelLoad(
   statistics: ModelStatistics,
   version: HostedVersion | undefined,
   families: Families,
+  maps: ReadonlyMap<string, string>,
 ): ConsoleModelLoad {
   const { name, inference_stats, batch_stats } = statistics;
   const { success, fail, queue, compute_input, compute_infer, compute_output } = inference_stats;
   const latency = version?.latency();
-  const llm = llmLoad(families.get(keyOf(name, statistics.version)));
+  const key = keyOf(name, statistics.version);
+  const llm = llmLoad(families.get(key), maps.get(key));
   return {
     name,
     version: statistics.version,
@@ -73,6 +76,16 @@ function llmFamilies(samples: Samples): Families {
   return found;
 }
 
+/** Maps of the KV blocks by model and version; those of several engines follow each other. */
+function blockMaps(samples: Samples): ReadonlyMap<string, string> {
+  const found = new Map<string, string>();
+  for (const { labels } of samples("nereid_llm_kv_cache_block_map")) {
+    const key = keyOf(labels.model ?? "", labels.version ?? "");
+    found.set(key, (found.get(key) ?? "") + (labels.map ?? ""));
+  }
+  return found;
+}
+
 function addSample(
   found: Map<string, Map<string, Map<string, number>>>,
   family: string,
@@ -89,7 +102,7 @@ function addSample(
 }
 
 /** Undefined for a model that is no language model of our engine. */
-function llmLoad(families: ReadonlyMap<string, Values> | undefined): ConsoleLlm | undefined {
+function llmLoad(families: ReadonlyMap<string, Values> | undefined, map: string | undefined): ConsoleLlm | undefined {
   if (families === undefined) return undefined;
   const read = (family: string, place = ""): number => families.get(family)?.get(place) ?? 0;
   const requests = (place: string): number => read("nv_trt_llm_request_metrics", place);
@@ -103,6 +116,7 @@ function llmLoad(families: ReadonlyMap<string, Values> | undefined): ConsoleLlm 
     kvBlocksFree: blocks("free"),
     kvBlocksReused: blocks("reused"),
     tokensPerBlock: blocks("tokens_per"),
+    ...(map === undefined ? {} : { kvBlockMap: map }),
     promptTokens: read("vllm:prompt_tokens_total"),
     generatedTokens: read("vllm:generation_tokens_total"),
     draftTokens: read("nereid_llm_draft_tokens", "drafted"),
