@@ -7,6 +7,7 @@ import { type BytesFault, checkBytesElements } from "../bytes.ts";
 import { type Datatype, elementSize, isDatatype } from "../datatype.ts";
 import { type JsonInferTensor, JsonInferTensorReader, type JsonParameters } from "./infer-tensor.ts";
 import { type JsonLimits, JsonReader, OPEN_ARRAY, OPEN_OBJECT } from "./reader.ts";
+import { FEW_SLOTS, StringTable } from "./string-table.ts";
 import { type JsonScalar, type JsonShallow, readShallow } from "./value.ts";
 
 export interface V2InferResponse {
@@ -100,7 +101,7 @@ interface Members {
 }
 
 function readMembers(json: Uint8Array): Members {
-  const reader = new JsonReader(LIMITS);
+  const reader = new JsonReader(LIMITS, new StringTable(FEW_SLOTS));
   const entries = new JsonInferTensorReader(reader);
   const members: Members = {
     id: undefined,

@@ -31,11 +31,11 @@ type Mutable<T> = { -readonly [K in keyof T]: T[K] };
 
 export class JsonInferTensorReader {
   readonly #reader: JsonReader;
-  readonly #tensors: JsonTensorReader;
+  /** Absent until a tensor comes as JSON: its buffers cost more than a body with binary tensors. */
+  #tensors: JsonTensorReader | undefined;
 
   constructor(reader: JsonReader) {
     this.#reader = reader;
-    this.#tensors = new JsonTensorReader(reader);
   }
 
   *read(): Generator<undefined, JsonInferTensor> {
@@ -88,6 +88,7 @@ export class JsonInferTensorReader {
       yield* readShallow(this.#reader);
       return false;
     }
+    this.#tensors ??= new JsonTensorReader(this.#reader);
     entry.tensor = yield* this.#tensors.read(datatype, elementCount(entry.shape));
     return true;
   }

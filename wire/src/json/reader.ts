@@ -35,14 +35,15 @@ export class JsonReader {
   pos = 0;
   readonly limits: JsonLimits;
   readonly number: JsonNumber = new JsonNumber();
-  readonly #strings = new StringTable();
+  readonly #strings: StringTable;
   #depth = 0;
   #numItems = 0;
   #stringStart = 0;
   #hasEscape = false;
 
-  constructor(limits: JsonLimits) {
+  constructor(limits: JsonLimits, strings: StringTable = new StringTable()) {
     this.limits = limits;
+    this.#strings = strings;
   }
 
   /** Starts another text, behind the mark that Windows puts in front of UTF-8. */

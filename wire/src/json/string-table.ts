@@ -6,18 +6,27 @@ import { decodeUtf8 } from "../utf8.ts";
 
 /** Longer strings are rarely repeated. */
 const MAX_BYTES = 32;
-/** A power of two. The table never grows, whatever clients send. */
+/** For a reader of many texts. The table never grows, whatever clients send. */
 const SLOTS = 1024;
+/** For a reader of one text, where filling the table would cost more than it saves. */
+export const FEW_SLOTS = 64;
 
 export class StringTable {
-  readonly #slots: (string | undefined)[] = Array.from({ length: SLOTS }, () => undefined);
+  readonly #slots: (string | undefined)[];
+  readonly #mask: number;
+
+  /** `numSlots`: a power of two. */
+  constructor(numSlots: number = SLOTS) {
+    this.#slots = Array.from({ length: numSlots }, () => undefined);
+    this.#mask = numSlots - 1;
+  }
 
   get(bytes: Uint8Array, start: number, end: number): string {
     const length = end - start;
     if (length > MAX_BYTES) return decodeUtf8(bytes, start, end);
     let hash = length;
     for (let i = start; i < end; i++) hash = (Math.imul(hash, 31) + (bytes[i] ?? 0)) | 0;
-    const slot = (hash ^ (hash >>> 10)) & (SLOTS - 1);
+    const slot = (hash ^ (hash >>> 10)) & this.#mask;
     const known = this.#slots[slot];
     if (known !== undefined && isSame(known, bytes, start, length)) return known;
     const text = decodeUtf8(bytes, start, end);
