@@ -4,16 +4,20 @@
  */
 import { invalidArgument, ServerError } from "../../core/server-error.ts";
 import type { Guide } from "../request/generate.ts";
-import { GrammarProcess, GrammarTimeout } from "./grammar-process.ts";
+import { GrammarTimeout } from "./grammar-process.ts";
+import { GrammarProcesses } from "./grammar-processes.ts";
 import { type GrammarSource, sourceBytes } from "./grammar-source.ts";
 import { type Grammar, grammarOf } from "./guide-grammar.ts";
 import type { GuideSession, Guides } from "./guides.ts";
 import type { MaskThreadOptions } from "./mask-messages.ts";
 import { CompileLimitError } from "./mask-session.ts";
 import { MaskThreads } from "./mask-threads.ts";
+import { practise } from "./practice.ts";
 
 /** Time that a client's guide may take to compile. */
 const COMPILE_LIMIT_MS = 1000;
+/** Mask threads for each process that converts guides. */
+const THREADS_FOR_PROCESS = 2;
 /** Guides that are remembered, and their bytes. */
 const MAX_VERDICTS = 256;
 const MAX_VERDICT_BYTES = 64 * 1024 * 1024;
@@ -22,16 +26,19 @@ type Verdict = GrammarSource | ServerError;
 
 export class GrammarGuides implements Guides {
   readonly #threads: MaskThreads;
-  #process: GrammarProcess | undefined;
+  readonly #processes: GrammarProcesses;
+  readonly #vocabSize: number;
   /** By guide; least recently used first. */
   readonly #verdicts = new Map<string, Verdict>();
   #verdictBytes = 0;
-  /** Guides are converted one after the other, so that each has its full time. */
-  #lastTrial: Promise<unknown> = Promise.resolve();
+  /** Under way, by guide. */
+  readonly #trials = new Map<string, Promise<void>>();
   #isClosed = false;
 
   constructor(data: MaskThreadOptions) {
     this.#threads = new MaskThreads(data);
+    this.#processes = new GrammarProcesses(COMPILE_LIMIT_MS, Math.ceil(this.#threads.maxThreads / THREADS_FOR_PROCESS));
+    this.#vocabSize = data.vocabSize;
   }
 
   async open(guide: Guide, endIds: Int32Array): Promise<GuideSession> {
@@ -50,8 +57,8 @@ export class GrammarGuides implements Guides {
   }
 
   async warmUp(): Promise<void> {
-    await this.open({ type: "json", text: "" }, new Int32Array(0)).then(
-      (session) => session.close(),
+    const noEnds = new Int32Array(0);
+    await practise((guide) => this.open(guide, noEnds), this.#threads.manySessions, this.#vocabSize).catch(
       () => undefined,
     );
   }
@@ -59,28 +66,31 @@ export class GrammarGuides implements Guides {
   async close(): Promise<void> {
     this.#isClosed = true;
     const error = closed();
-    this.#process?.end(error);
+    this.#processes.end(error);
     this.#threads.close(error);
   }
 
   async #sourceOf(key: string, grammar: Grammar): Promise<GrammarSource> {
-    if (!this.#verdicts.has(key)) {
-      const trial = this.#lastTrial.then(() => this.#judge(key, grammar));
-      this.#lastTrial = trial.catch(() => undefined);
-      await trial;
-    }
+    if (!this.#verdicts.has(key)) await this.#trial(key, grammar);
     const verdict = this.#verdicts.get(key) ?? closed();
     this.#remember(key, verdict);
     if (verdict instanceof ServerError) throw verdict;
     return verdict;
   }
 
+  /** One for all requests with the same guide. */
+  #trial(key: string, grammar: Grammar): Promise<void> {
+    const known = this.#trials.get(key);
+    if (known !== undefined) return known;
+    const trial = this.#judge(key, grammar).finally(() => this.#trials.delete(key));
+    this.#trials.set(key, trial);
+    return trial;
+  }
+
   async #judge(key: string, grammar: Grammar): Promise<void> {
-    if (this.#verdicts.has(key)) return; // a request just before had the same guide
     if (this.#isClosed) throw closed();
-    if (this.#process === undefined || this.#process.hasEnded) this.#process = new GrammarProcess(COMPILE_LIMIT_MS);
     try {
-      const { source } = await this.#process.run(grammar);
+      const { source } = await this.#processes.run(grammar);
       if (source === undefined) throw new Error("the grammar process gave no grammar");
       this.#remember(key, source);
     } catch (error) {

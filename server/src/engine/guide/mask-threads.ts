@@ -11,7 +11,7 @@ const SESSIONS_FOR_THREAD = 8;
 
 export class MaskThreads {
   readonly #data: MaskThreadOptions;
-  readonly #maxThreads: number;
+  readonly maxThreads: number;
   readonly #threads = new Set<MaskThreadHost>();
   readonly #sessions = new Map<number, MaskSession>();
   /** Once the first thread has read it. */
@@ -21,7 +21,12 @@ export class MaskThreads {
 
   constructor({ maxThreads, ...data }: MaskThreadOptions & { readonly maxThreads?: number }) {
     this.#data = data;
-    this.#maxThreads = maxThreads ?? Math.max(1, Math.min(MAX_THREADS, Math.floor(availableParallelism() / 2)));
+    this.maxThreads = maxThreads ?? Math.max(1, Math.min(MAX_THREADS, Math.floor(availableParallelism() / 2)));
+  }
+
+  /** Sessions for which all threads run. */
+  get manySessions(): number {
+    return this.maxThreads * SESSIONS_FOR_THREAD;
   }
 
   /** A session with its first mask. @throws Error when its guide has none */
@@ -59,7 +64,7 @@ export class MaskThreads {
   /** They wait for the first one, which reads the vocabulary for all. */
   #startWanted(): void {
     if (this.#vocabulary === undefined || this.#closed !== undefined) return;
-    const wanted = Math.min(this.#maxThreads, Math.ceil((this.#sessions.size + 1) / SESSIONS_FOR_THREAD));
+    const wanted = Math.min(this.maxThreads, Math.ceil((this.#sessions.size + 1) / SESSIONS_FOR_THREAD));
     while (this.#threads.size < wanted) this.#start();
   }
 

@@ -5,8 +5,6 @@ import type { DispatchMachine, Rule, Term } from "./term.ts";
 /** More bytes in one place count as many. */
 const NARROW_BYTES = 48;
 
-type NewTerm = Term extends infer Each ? (Each extends Term ? Omit<Each, "id" | "edges"> : never) : never;
-
 export class TermStore {
   readonly nothing: Term;
   readonly empty: Term;
@@ -17,9 +15,14 @@ export class TermStore {
   #nextRule = 0;
 
   constructor() {
-    const facts = { isWide: false, endsNarrow: true, length: 0 };
-    this.nothing = this.#intern("nothing", { ...facts, kind: "nothing", isNullable: false });
-    this.empty = this.#intern("empty", { ...facts, kind: "empty", isNullable: true });
+    const facts = { isWide: false, endsNarrow: true, length: 0, edges: undefined };
+    this.nothing = this.#intern("nothing", () => ({
+      ...facts,
+      id: this.#nextId++,
+      kind: "nothing",
+      isNullable: false,
+    }));
+    this.empty = this.#intern("empty", () => ({ ...facts, id: this.#nextId++, kind: "empty", isNullable: true }));
   }
 
   get size(): number {
@@ -30,8 +33,16 @@ export class TermStore {
     const count = countBytes(set);
     if (count === 0) return this.nothing;
     const isWide = count > NARROW_BYTES;
-    const facts = { isNullable: false, isWide, endsNarrow: !isWide, length: 1 };
-    return this.#intern(`b${set.join()}`, { kind: "bytes", set, ...facts });
+    return this.#intern(`b${set.join()}`, () => ({
+      id: this.#nextId++,
+      edges: undefined,
+      kind: "bytes",
+      set,
+      isNullable: false,
+      isWide,
+      endsNarrow: !isWide,
+      length: 1,
+    }));
   }
 
   /** One character of some, each given as its bytes in UTF-8: none of them begins with another. */
@@ -62,7 +73,9 @@ export class TermStore {
   }
 
   #concat(first: Term, rest: Term): Term {
-    return this.#intern(`c${first.id},${rest.id}`, {
+    return this.#intern(`c${first.id},${rest.id}`, () => ({
+      id: this.#nextId++,
+      edges: undefined,
       kind: "concat",
       first,
       rest,
@@ -70,7 +83,7 @@ export class TermStore {
       isWide: first.isWide || rest.isWide,
       endsNarrow: rest.endsNarrow && (!rest.isNullable || first.endsNarrow),
       length: first.length + rest.length,
-    });
+    }));
   }
 
   choice(terms: readonly Term[]): Term {
@@ -79,21 +92,25 @@ export class TermStore {
     const [only] = options;
     if (only === undefined) return this.nothing;
     if (options.length === 1) return only;
-    return this.#intern(`o${options.map(({ id }) => id).join()}`, {
+    return this.#intern(`o${options.map(({ id }) => id).join()}`, () => ({
+      id: this.#nextId++,
+      edges: undefined,
       kind: "choice",
       options,
       isNullable: options.some(({ isNullable }) => isNullable),
       isWide: options.some(({ isWide }) => isWide),
       endsNarrow: options.every(({ endsNarrow }) => endsNarrow),
       length: 1,
-    });
+    }));
   }
 
   repeat(part: Term, min: number, max: number): Term {
     if (max === 0 || part === this.empty) return this.empty;
     if (part === this.nothing) return min === 0 ? this.empty : this.nothing;
     if (min === 1 && max === 1) return part;
-    return this.#intern(`r${part.id},${min},${max}`, {
+    return this.#intern(`r${part.id},${min},${max}`, () => ({
+      id: this.#nextId++,
+      edges: undefined,
       kind: "repeat",
       part,
       min,
@@ -102,18 +119,35 @@ export class TermStore {
       isWide: part.isWide,
       endsNarrow: part.endsNarrow,
       length: 1,
-    });
+    }));
   }
 
   call(rule: Rule): Term {
-    const facts = { isNullable: rule.isNullable, isWide: false, endsNarrow: true, length: 1 };
-    return this.#intern(`f${rule.id}`, { kind: "call", rule, ...facts });
+    return this.#intern(`f${rule.id}`, () => ({
+      id: this.#nextId++,
+      edges: undefined,
+      kind: "call",
+      rule,
+      isNullable: rule.isNullable,
+      isWide: false,
+      endsNarrow: true,
+      length: 1,
+    }));
   }
 
   /** Free text in a state of its machine. */
   dispatch(machine: DispatchMachine, state: number): Term {
-    const facts = { isNullable: machine.mayEndAnywhere, isWide: true, endsNarrow: !machine.mayEndAnywhere, length: 1 };
-    return this.#intern(`d${machine.key},${state}`, { kind: "dispatch", machine, state, ...facts });
+    return this.#intern(`d${machine.key},${state}`, () => ({
+      id: this.#nextId++,
+      edges: undefined,
+      kind: "dispatch",
+      machine,
+      state,
+      isNullable: machine.mayEndAnywhere,
+      isWide: true,
+      endsNarrow: !machine.mayEndAnywhere,
+      length: 1,
+    }));
   }
 
   /**
@@ -148,10 +182,11 @@ export class TermStore {
     for (const term of kept) term.edges = undefined;
   }
 
-  #intern(key: string, term: NewTerm): Term {
+  /** Most terms are known: nothing is made before that is sure. */
+  #intern(key: string, make: () => Term): Term {
     const known = this.#terms.get(key);
     if (known !== undefined) return known;
-    const made: Term = { ...term, id: this.#nextId++, edges: undefined };
+    const made = make();
     this.#terms.set(key, made);
     return made;
   }
