@@ -9,6 +9,7 @@ import { join } from "node:path";
 import process from "node:process";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { promisify } from "node:util";
+import { LOADER_FLAGS } from "../tests/support/source-loader.ts";
 
 const FOLDER = fileURLToPath(new URL("../docs/commands/", import.meta.url));
 const PROGRAM = new URL("../server/src/cli/nereid.ts", import.meta.url).href;
@@ -57,7 +58,7 @@ for (const command of process.argv.slice(1)) {
   await main([...command.split(" "), "--help"]);
   process.stdout.write("\\0");
 }`;
-  const node = ["--conditions=nereid-source", "--import", "tsx", "--input-type=module", "-e", code, "--"];
+  const node = ["--conditions=nereid-source", ...LOADER_FLAGS, "--input-type=module", "-e", code, "--"];
   const { stdout } = await promisify(execFile)(process.execPath, [...node, ...commands]);
   const helps = stdout.split("\0");
   return new Map(commands.map((command, i) => [command, helps[i] ?? ""]));

@@ -4,14 +4,16 @@
  * the seconds of a whole run are in .cache/test-seconds.json. `--cpu` shows the CPU seconds of each process with all that it starts,
  * which other work on the machine hardly changes. `--long` takes the files that have more to do in `npm run test:long`.
  */
+import { spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { availableParallelism, tmpdir } from "node:os";
 import { join, relative, resolve } from "node:path";
 import process from "node:process";
 import { run } from "node:test";
 import { spec, tap } from "node:test/reporters";
-import { pathToFileURL } from "node:url";
+import { fileURLToPath, pathToFileURL } from "node:url";
 import { parseArgs } from "node:util";
+import { LOADER_FLAGS } from "../tests/support/source-loader.ts";
 import { cpuReport } from "./cpu-report.ts";
 import { planTestProcesses, type TestProcess } from "./test-processes.ts";
 
@@ -63,9 +65,8 @@ function entryOf(files: TestProcess, index: number): string {
 }
 
 /** Each test file starts with the loader of this workspace, and hands it to its own child processes: from any folder. */
-const LOADER = import.meta.resolve("./loader/register.mjs");
 const loading = process.execArgv.indexOf("--import");
-process.execArgv.splice(Math.max(loading, 0), loading < 0 ? 0 : 2, "--import", LOADER);
+process.execArgv.splice(Math.max(loading, 0), loading < 0 ? 0 : 2, ...LOADER_FLAGS);
 
 const { values: flags, positionals: given } = parseArgs({
   allowPositionals: true,
@@ -86,6 +87,7 @@ const batchFolder = mkdtempSync(join(tmpdir(), "nereid-test-batches-"));
 process.once("exit", () => rmSync(batchFolder, { recursive: true, force: true }));
 const cpuFile = join(batchFolder, "cpu");
 if (flags.cpu) measureCpu();
+if (given.length === 0) translateAll();
 const filesByEntry = new Map(processes.map((one, i) => [entryOf(one, i), one]));
 const msByFile = new Map<string, number>();
 const failedFiles = new Set<string>();
@@ -109,6 +111,12 @@ report.once("end", () => {
   tellFailed();
 });
 report.pipe(process.stdout, { end: false });
+
+/** A file that cannot be translated is a fault of the test that imports it. */
+function translateAll(): void {
+  const folders = ROOTS.filter((root) => existsSync(root));
+  spawnSync(process.execPath, [fileURLToPath(import.meta.resolve("./loader/translate-all.mjs")), ...folders]);
+}
 
 function measureCpu(): void {
   writeFileSync(cpuFile, "");

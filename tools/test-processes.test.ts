@@ -6,7 +6,7 @@ import { join } from "node:path";
 import process from "node:process";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
-import { SOURCE_LOADER } from "../tests/support/source-loader.ts";
+import { LOADER_FLAGS } from "../tests/support/source-loader.ts";
 import { needsOwnProcess, planTestProcesses, type TestFile } from "./test-processes.ts";
 
 const RUNNER = fileURLToPath(new URL("run-tests.ts", import.meta.url));
@@ -61,7 +61,7 @@ function runTogether(sources: Readonly<Record<string, string>>, ...flags: readon
       writeFileSync(join(folder, `wire/src/${name}.test.ts`), `import { test } from "node:test";\n${source}`);
     }
     const { NODE_TEST_CONTEXT: _, ...env } = process.env;
-    const argv = ["--import", SOURCE_LOADER, RUNNER, ...flags];
+    const argv = [...LOADER_FLAGS, RUNNER, ...flags];
     const { status, stdout, stderr } = spawnSync(process.execPath, argv, { cwd: folder, env, encoding: "utf8" });
     return { code: status, text: stdout + stderr };
   } finally {

@@ -2,7 +2,7 @@
 import { spawn } from "node:child_process";
 import process from "node:process";
 import { fileURLToPath } from "node:url";
-import { SOURCE_LOADER } from "../support/source-loader.ts";
+import { LOADER_FLAGS } from "../support/source-loader.ts";
 import type { Mutant } from "./mutant.ts";
 
 export const ROOT: string = fileURLToPath(new URL("../../", import.meta.url));
@@ -30,7 +30,7 @@ export async function runMutant(mutant: Mutant): Promise<TestRun> {
 
 /** Runs one test file. */
 export function runTests(file: string, env: NodeJS.ProcessEnv = {}): Promise<TestRun> {
-  const args = ["--conditions=nereid-source", "--import", SOURCE_LOADER, "--test-reporter=tap", file];
+  const args = ["--conditions=nereid-source", ...LOADER_FLAGS, "--test-reporter=tap", file];
   const own = { ...process.env, ...env };
   // Set by a runner around this one: the test file is to run by itself.
   delete own.NODE_TEST_CONTEXT;

@@ -5,7 +5,7 @@ import { existsSync, mkdirSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import process from "node:process";
 import { fileURLToPath } from "node:url";
-import { SOURCE_LOADER } from "../support/source-loader.ts";
+import { LOADER_FLAGS } from "../support/source-loader.ts";
 
 export const ROOT: string = fileURLToPath(new URL("../..", import.meta.url));
 const PACK_TOOL = join(ROOT, "tools", "pack.ts");
@@ -20,7 +20,7 @@ export interface InstalledPackage {
 
 /** Packs what is built into a folder, all packages or those named. Other tests run the build meanwhile. */
 export function pack(out: string, ...names: readonly string[]): void {
-  run(process.execPath, ["--import", SOURCE_LOADER, PACK_TOOL, "--built", `--out=${out}`, ...names], ROOT);
+  run(process.execPath, [...LOADER_FLAGS, PACK_TOOL, "--built", `--out=${out}`, ...names], ROOT);
 }
 
 /** `npm install` of tarballs in a new folder. */

@@ -8,7 +8,7 @@ import process from "node:process";
 import { fileURLToPath } from "node:url";
 import type { FuzzMessage, FuzzProgress } from "../fuzz/fuzz-messages.ts";
 import { FUZZ_TARGETS } from "../fuzz/targets.ts";
-import { SOURCE_LOADER } from "../support/source-loader.ts";
+import { LOADER_FLAGS } from "../support/source-loader.ts";
 import { slopePer } from "./slope.ts";
 import type { Soak, SoakOptions, SoakResult } from "./soak.ts";
 
@@ -43,8 +43,7 @@ async function runTarget(name: string, seed: number, timeMs: number): Promise<re
     "--expose-gc",
     `--max-old-space-size=${MAX_HEAP_MB}`,
     "--conditions=nereid-source",
-    "--import",
-    SOURCE_LOADER,
+    ...LOADER_FLAGS,
   ];
   const child = fork(WORKER, [name, String(seed), "0"], { execArgv });
   const reports: FuzzProgress[] = [];

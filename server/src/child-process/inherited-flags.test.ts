@@ -4,6 +4,7 @@ import { inheritedFlags } from "./inherited-flags.ts";
 
 test("inheritedFlags() keeps loaders and conditions and drops test, debug and one-liner flags", () => {
   const given = [
+    "--expose-internals",
     "--conditions=x",
     "--import",
     "tsx",
@@ -17,5 +18,13 @@ test("inheritedFlags() keeps loaders and conditions and drops test, debug and on
     "--test-name-pattern",
     "x y",
   ];
-  assert.deepEqual(inheritedFlags(given), ["--conditions=x", "--import", "tsx", "--stack-size=900", "-r", "a.cjs"]);
+  assert.deepEqual(inheritedFlags(given), [
+    "--expose-internals",
+    "--conditions=x",
+    "--import",
+    "tsx",
+    "--stack-size=900",
+    "-r",
+    "a.cjs",
+  ]);
 });

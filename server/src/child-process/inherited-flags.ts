@@ -2,7 +2,8 @@
 
 /** Decide how this program's files are found and compiled. */
 const LOADER_FLAG = /^(--import|--require|-r|--conditions|-C|--loader|--experimental-loader)(=|$)/;
-const OTHER_FLAGS = /^--(max-|stack-size|enable-source-maps|experimental-strip-types|no-warnings|disable-warning)/;
+const OTHER_FLAGS =
+  /^--(max-|stack-size|enable-source-maps|experimental-strip-types|expose-internals|no-warnings|disable-warning)/;
 
 /** Leaves out the flags of a debugger, a test run or a one-liner. */
 export function inheritedFlags(execArgv: readonly string[]): string[] {

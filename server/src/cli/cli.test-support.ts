@@ -8,7 +8,7 @@ import { readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
 import process from "node:process";
 import { fileURLToPath } from "node:url";
-import { SOURCE_LOADER } from "../../../tests/support/source-loader.ts";
+import { LOADER_FLAGS } from "../../../tests/support/source-loader.ts";
 
 export interface CliRun {
   readonly code: number | null;
@@ -18,15 +18,7 @@ export interface CliRun {
 
 const ROOT = fileURLToPath(new URL("../../..", import.meta.url));
 const PROGRAM = `import { main } from ${JSON.stringify(new URL("./nereid.ts", import.meta.url).href)}; await main(process.argv.slice(1));`;
-const FROM_SOURCE = [
-  "--conditions=nereid-source",
-  "--import",
-  SOURCE_LOADER,
-  "--input-type=module",
-  "-e",
-  PROGRAM,
-  "--",
-];
+const FROM_SOURCE = ["--conditions=nereid-source", ...LOADER_FLAGS, "--input-type=module", "-e", PROGRAM, "--"];
 const BUILT = [join(ROOT, "server/bin/nereid.cjs")];
 /** A file that a build writes, and the sources that go into it. */
 const BUILDS: readonly (readonly [built: string, folders: readonly string[]])[] = [

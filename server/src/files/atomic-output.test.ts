@@ -15,7 +15,7 @@ import {
 import { hostname, tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, test } from "node:test";
-import { SOURCE_LOADER } from "../../../tests/support/source-loader.ts";
+import { LOADER_FLAGS } from "../../../tests/support/source-loader.ts";
 import { isUnfinishedName } from "../core/unfinished-name.ts";
 import { openAtomicFolder, partialPath, writeFileAtomically } from "./atomic-output.ts";
 import { freeBytes, requireFreeBytes } from "./disk-space.ts";
@@ -92,7 +92,7 @@ async function killedInTheMiddle(): Promise<void> {
     writeFileSync(folder.path + "/config.json", "{");
     process.stdout.write("ready");
     setInterval(() => {}, 1000);`;
-  const child = spawn(process.execPath, ["--import", SOURCE_LOADER, "--input-type=module", "-e", program], {
+  const child = spawn(process.execPath, [...LOADER_FLAGS, "--input-type=module", "-e", program], {
     stdio: ["ignore", "pipe", "inherit"],
   });
   await once(child.stdout, "data");

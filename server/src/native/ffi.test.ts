@@ -4,7 +4,7 @@ import process from "node:process";
 import { test } from "node:test";
 import { promisify } from "node:util";
 import { Worker } from "node:worker_threads";
-import { SOURCE_LOADER } from "../../../tests/support/source-loader.ts";
+import { LOADER_FLAGS, SOURCE_LOADER } from "../../../tests/support/source-loader.ts";
 import {
   addressOf,
   copyFromMemory,
@@ -55,7 +55,7 @@ test("functionAt() goes on working after its library's handle has been collected
   const { stdout } = await promisify(execFile)(process.execPath, [
     "--expose-gc",
     "--conditions=nereid-source",
-    `--import=${SOURCE_LOADER}`,
+    ...LOADER_FLAGS,
     "--input-type=module",
     `--eval=${program}`,
   ]);
