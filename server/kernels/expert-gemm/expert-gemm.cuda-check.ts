@@ -16,6 +16,7 @@ import {
   seededFloats,
   seededInts,
   seededOrder,
+  unreadInput,
   uploadFloats,
   uploadRandom,
 } from "../testing/cuda-check-data.ts";
@@ -236,6 +237,9 @@ function uploadWeights(
   numRows: number,
   inputs: number,
 ): CheckInput & { readonly scales: bigint | undefined } {
+  if (context.isRecording === true && (weightType === "mxfp4" || weightType === "e4m3")) {
+    return { ...unreadInput(context, numRows * inputs, numRows * inputs), scales: context.allocate(numRows * inputs) };
+  }
   if (weightType === "mxfp4") return uploadMxfp4(context, numRows, inputs);
   if (weightType !== "e4m3") return { ...uploadRandom(context, weightType, numRows * inputs, 3), scales: undefined };
   const stored = toElements("e4m3", seededFloats(numRows * inputs, 3, CODE_SPREAD));

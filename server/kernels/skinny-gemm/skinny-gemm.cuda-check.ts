@@ -53,12 +53,13 @@ async function runLinear(context: CudaCheckContext, variant: Variant): Promise<n
     outputs,
     inputs,
   });
+  const result = await downloadFloats(context, outputType, out, numRows * outputs);
   const values =
     weightType === "e4m3"
       ? weight.values.map((code, i) => code * (scales.values[Math.floor(i / inputs)] ?? Number.NaN))
       : weight.values;
   const expected = linearRef({ x: x.values, weight: values, inputs, ...(hasBias ? { bias: bias.values } : {}) });
-  return relativeError(await downloadFloats(context, outputType, out, numRows * outputs), expected);
+  return relativeError(result, expected);
 }
 
 /** The GEMMs of a layer of an 8B model and its logits; weights rotate, so that none stays in the L2 cache. */

@@ -38,7 +38,13 @@ export function uploadRandom(
   seed: number,
   spread = 1,
 ): CheckInput {
+  if (context.isRecording === true) return unreadInput(context, count * ELEMENT_BYTES[type], count);
   return uploadFloats(context, type, seededFloats(count, seed, spread));
+}
+
+/** For a context that is recording. */
+export function unreadInput(context: CudaCheckContext, numBytes: number, count: number): CheckInput {
+  return { pointer: context.allocate(numBytes), values: new Float32Array(count) };
 }
 
 export function uploadFloats(context: CudaCheckContext, type: CudaElement, numbers: Float32Array): CheckInput {

@@ -6,6 +6,8 @@ import type { DevicePointer, KernelStream } from "../../src/device/cuda/kernel-s
 
 export interface CudaCheckContext {
   readonly stream: KernelStream;
+  /** Only the launches count: nothing is computed, and inputs need no numbers. */
+  readonly isRecording?: boolean;
   /** Device memory with these bytes; freed when the check has ended. */
   upload(bytes: ArrayBufferView): DevicePointer;
   /** Device memory in which every byte is 0xff, so that what a kernel leaves out shows as NaN; freed likewise. */

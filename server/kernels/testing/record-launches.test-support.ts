@@ -26,6 +26,7 @@ function fakeContext(stream: FakeKernelStream): CudaCheckContext {
   };
   return {
     stream,
+    isRecording: true,
     upload: (bytes) => take(bytes.byteLength),
     allocate: take,
     zeros: take,
