@@ -7,6 +7,7 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import type { ModelRepository } from "../support/model-repository.ts";
 import { type ServerProcess, startServerProcess } from "../support/server-process.ts";
+import { APPLY_PATCH, GITHUB, HOSTED, SHELL } from "./codex-tools.ts";
 import { createScriptedModels } from "./scripted-models.ts";
 
 type Json = Readonly<Record<string, unknown>>;
@@ -47,60 +48,6 @@ const message = (role: string, words: string): Json => ({
 });
 
 // Codex CLI
-
-const SHELL: Json = {
-  type: "function",
-  name: "shell_command",
-  description: "Runs a shell command and returns its output.",
-  strict: false,
-  parameters: {
-    type: "object",
-    properties: {
-      command: { type: "string" },
-    },
-    required: ["command"],
-    additionalProperties: false,
-  },
-};
-
-const PATCH_GRAMMAR = `start: begin hunk+ end
-begin: "*** Begin Patch" LF
-hunk: "*** " ("Add" | "Delete") " File: " /(.+)/ LF ("+" /(.*)/ LF)*
-end: "*** End Patch" LF?
-%import common.LF
-`;
-
-const APPLY_PATCH: Json = {
-  type: "custom",
-  name: "apply_patch",
-  description: "Use the `apply_patch` tool to edit files.",
-  format: { type: "grammar", syntax: "lark", definition: PATCH_GRAMMAR },
-};
-
-const GITHUB: Json = {
-  type: "namespace",
-  name: "mcp__github",
-  description: "Tools of the server github",
-  tools: [
-    {
-      type: "function",
-      name: "search_issues",
-      description: "Search",
-      strict: false,
-      defer_loading: true,
-      parameters: { type: "object", properties: { query: { type: "string" } } },
-    },
-  ],
-};
-
-const HOSTED: readonly Json[] = [
-  { type: "web_search", external_web_access: false, search_context_size: "low" },
-  { type: "tool_search", execution: "client", description: "Search tools", parameters: { type: "object" } },
-  { type: "image_generation", output_format: "png" },
-  { type: "local_shell" },
-  { type: "mcp", server_label: "deepwiki", server_url: "https://mcp.example/mcp", require_approval: "never" },
-  { type: "a_tool_of_next_year", anything: { at: ["all"] } },
-];
 
 const codex = (input: readonly Json[], more: Json = {}): Json => ({
   model: "caller",

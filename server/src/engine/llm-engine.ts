@@ -7,7 +7,6 @@ import { nowNs } from "./clock.ts";
 import type { EngineConfig } from "./engine-config.ts";
 import type { EngineServices } from "./engine-services.ts";
 import { countIdle, countRequests, countStep, countTokens, type EngineStats, firstStats } from "./engine-stats.ts";
-import { longestSequence } from "./kv/window-blocks.ts";
 import { ChoosingSteps } from "./plan/choosing-steps.ts";
 import { ChunkQueue } from "./plan/chunk-queue.ts";
 import { LogitsBudget } from "./plan/logits-budget.ts";
@@ -21,6 +20,7 @@ import { admitRequest, checkQueue } from "./request/admit-request.ts";
 import { checkRequest, logitsBytes, type RequestLimits } from "./request/check-request.ts";
 import type { FinishReason, GeneratedChunk, GenerateRequest, Generator } from "./request/generate.ts";
 import { prepareSequence } from "./request/prepare-sequence.ts";
+import { requestLimits } from "./request/request-limits.ts";
 import type { Sequence, SequenceGroup, SequenceSink } from "./request/sequence.ts";
 import { guidesReady } from "./sample/late-choices.ts";
 import { RuleRows } from "./sample/rule-rows.ts";
@@ -67,7 +67,7 @@ export class LlmEngine implements Generator {
     onTurn: TurnListener = () => undefined,
     services: EngineServices = {},
   ) {
-    const { blockSize, numBlocks, vocabSize, hiddenSize } = runner;
+    const { blockSize, numBlocks, vocabSize } = runner;
     this.#runner = runner;
     this.#config = config;
     const prefixReuse = config.prefixReuse && runner.reusesPrefixes !== false;
@@ -89,16 +89,7 @@ export class LlmEngine implements Generator {
     this.#drafters = createDrafters(config.speculation, runner, services.drafter);
     this.#stats = firstStats(runner, config.maxSequences);
     this.#onTurn = onTurn;
-    const longest = longestSequence(runner.maxPositions, numBlocks, rules);
-    this.limits = {
-      vocabSize,
-      hiddenSize,
-      maxSequenceLength: Math.min(longest, config.maxSequenceLength ?? Number.POSITIVE_INFINITY),
-      maxPromptLength: config.maxPromptLength ?? Number.POSITIVE_INFINITY,
-      hasAxes: runner.hasAxes ?? false,
-      takesEmbeddings: runner.takesEmbeddings ?? true,
-      encoder: runner.encoder,
-    };
+    this.limits = requestLimits(runner, config, rules);
   }
 
   generate(request: GenerateRequest): AsyncIterable<GeneratedChunk> {

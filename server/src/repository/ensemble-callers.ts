@@ -70,3 +70,9 @@ export function stepsText(stepKeys: readonly string[], ready: (key: string) => r
   ]);
   return JSON.stringify(texts);
 }
+
+/** Loaded ensembles that call a model, directly or indirectly; outer callers first. */
+export function callersOf(key: string, records: ReadonlyMap<string, ModelRecord>): string[] {
+  const direct = [...records].filter(([, { polled }]) => polled.stepKeys.includes(key));
+  return direct.flatMap(([caller]) => [...callersOf(caller, records), caller]);
+}

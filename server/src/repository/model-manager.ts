@@ -6,7 +6,7 @@ import type { LoadOptions, ModelIndexEntry } from "../core/model-server.ts";
 import { ERROR_CODE_NAMES, invalidArgument, ServerError } from "../core/server-error.ts";
 import { AgentChain, type AgentChainOptions } from "./agents/agent-chain.ts";
 import { DrainingVersions } from "./draining-versions.ts";
-import { EnsembleCallers, stepsText } from "./ensemble-callers.ts";
+import { callersOf, EnsembleCallers, stepsText } from "./ensemble-callers.ts";
 import { ComposingModels } from "./load/composing-models.ts";
 import { loadWaves } from "./load/load-order.ts";
 import { StartUp } from "./load/start-up.ts";
@@ -289,20 +289,14 @@ export class ModelManager {
     const record = this.#records.get(key);
     if (this.#callers.forget(key)) this.#setUnloaded(key);
     if (record === undefined) return;
-    for (const caller of this.#callersOf(key)) this.#withdraw(caller);
+    for (const caller of callersOf(key, this.#records)) this.#withdraw(caller);
     this.#retire(key);
     if (!unloadDependents) return;
     for (const need of new Set(record.polled.stepKeys)) {
       const needed = this.#records.get(need);
-      if (needed === undefined || needed.isExplicit || this.#callersOf(need).length > 0) continue;
+      if (needed === undefined || needed.isExplicit || callersOf(need, this.#records).length > 0) continue;
       await this.#locks.run([need], async () => this.#unloadNow(need, true));
     }
-  }
-
-  /** Loaded ensembles that call a model, directly or indirectly; outer callers first. */
-  #callersOf(key: string): string[] {
-    const direct = [...this.#records].filter(([, { polled }]) => polled.stepKeys.includes(key));
-    return direct.flatMap(([caller]) => [...this.#callersOf(caller), caller]);
   }
 
   /** After loads: updates the ensembles that call these models, directly or indirectly. */
@@ -324,7 +318,7 @@ export class ModelManager {
       const error = ServerError.from(thrown);
       const text = `ensemble '${modelKeyText(key)}' does not fit the models that it calls any more: ${error.message}`;
       this.#options.log.error("model_lifecycle", text);
-      for (const caller of record === undefined ? [] : [...this.#callersOf(key), key]) {
+      for (const caller of record === undefined ? [] : [...callersOf(key, this.#records), key]) {
         this.#withdraw(caller, `${ERROR_CODE_NAMES[error.code]}: ${error.message}`);
       }
     }

@@ -379,25 +379,3 @@ test("diagnose() notes which models chat, and why others do not", async () => {
   assert.match(noteOf("answers"), /^it is no chat model: no input of TYPE_STRING/);
   assert.ok(notes.every(({ severity }) => severity === "note"));
 });
-
-test("folders for the LLM API and for vLLM are read as our engine reads them", async () => {
-  const inputs = ["text_input", "sampling_param_max_tokens"].map(
-    (name) => `{ name: "${name}" data_type: TYPE_STRING dims: [1] }`,
-  );
-  const output = '{ name: "text_output" data_type: TYPE_STRING dims: [1] }';
-  const api = `backend: "python" input [ ${inputs.join(", ")} ] output [ ${output} ]`;
-  add("api", { "config.pbtxt": api, "1/model.py": "", "1/model.yaml": `model: ${MODEL}\nmax_batch_sise: 3\n` });
-  add("absent", { "config.pbtxt": 'backend: "vllm"', "1/model.json": '{ "model": "/nowhere" }' });
-  add("broken", { "config.pbtxt": 'backend: "vllm"', "1/model.json": "{" });
-  add("later", { "config.pbtxt": 'backend: "vllm"', "1/model.json": '{ "model": "org/far" }' });
-  const { findings, models } = await run();
-  const broken = models.filter(({ isLoadable }) => !isLoadable).map(({ name }) => name);
-  assert.deepEqual(broken.sort(), ["absent", "broken"]);
-  const said = (model: string): string =>
-    findings.flatMap((one) => (one.model === model ? [one.problem] : [])).join("\n");
-  assert.match(said("api"), /unknown, ignored: max_batch_sise \(did you mean max_batch_size\?\)/);
-  assert.match(said("api"), /it is a folder for TensorRT-LLM's LLM API, and runs on this server's engine/);
-  assert.match(said("absent"), /'model' is \/nowhere, which does not exist/);
-  assert.match(said("broken"), /Failed to parse engine config/);
-  assert.match(said("later"), /the server downloads org\/far when it loads the model/);
-});

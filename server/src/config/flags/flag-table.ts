@@ -2,19 +2,7 @@
  * The command-line flags of tritonserver: groups, names, kinds of value and descriptions. Source: Triton's
  * `tritonserver --help`. Knows no values and no parsing.
  */
-
-export interface ServerFlag {
-  readonly name: string;
-  /** As shown in the usage text, e.g. "<integer>"; undefined: the flag takes no value. */
-  readonly value: string | undefined;
-  readonly description: string;
-}
-
-export interface FlagGroup {
-  /** Empty: printed without a heading. */
-  readonly title: string;
-  readonly flags: readonly ServerFlag[];
-}
+import type { FlagGroup, ServerFlag } from "./server-flag.ts";
 
 type Row = readonly [name: string, value: string, description: string];
 

@@ -1,5 +1,6 @@
 /** The usage text of the server's command line. */
-import { FLAG_GROUPS, FLAGS, type ServerFlag } from "./flag-table.ts";
+import { FLAG_GROUPS, FLAGS } from "./flag-table.ts";
+import type { ServerFlag } from "./server-flag.ts";
 
 const WIDTH = 60;
 

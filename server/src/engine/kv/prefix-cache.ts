@@ -10,7 +10,8 @@
 import { BlockPool } from "./block-pool.ts";
 import { type ChainSource, ChainTable, NO_LINK, ROOT } from "./chain-table.ts";
 import { EvictionQueue } from "./eviction-queue.ts";
-import { type BlockRetention, blockRetention, DEFAULT_RETENTION_PRIORITY, type Retention } from "./retention.ts";
+import { LinkWorth } from "./link-worth.ts";
+import { blockRetention, type Retention } from "./retention.ts";
 import { firstBlockSeen, type WindowRules } from "./window-blocks.ts";
 
 export interface PrefixCacheOptions {
@@ -57,17 +58,10 @@ export class PrefixCache {
   readonly #links: Int32Array;
   /** Children of each link on the device; they are evicted before their parent. */
   readonly #numOnDevice: Int32Array;
-  readonly #priorities: Uint8Array;
-  readonly #durationsMs: Float64Array;
-  readonly #lastUses: Float64Array;
+  readonly #worth: LinkWorth;
   /** Idle device links without children on the device, and host links without children. */
   readonly #idle: EvictionQueue;
   readonly #hostLeaves: EvictionQueue;
-  /** Idle links whose priority ends at a time. */
-  readonly #expiries = new Map<number, number>();
-  #nextExpiryMs = Number.POSITIVE_INFINITY;
-  #nowMs = 0;
-  #clock = 0;
   #numIdle = 0;
   /** Links of the last match, and the index of the first that is taken. Host links among them are locked meanwhile. */
   #matched: number[] = [];
@@ -89,9 +83,7 @@ export class PrefixCache {
     this.#blocks = new Int32Array(numLinks);
     this.#links = new Int32Array(pool.numBlocks + numHostBlocks).fill(NO_LINK);
     this.#numOnDevice = new Int32Array(numLinks);
-    this.#priorities = new Uint8Array(numLinks);
-    this.#durationsMs = new Float64Array(numLinks);
-    this.#lastUses = new Float64Array(numLinks);
+    this.#worth = new LinkWorth(numLinks);
     this.#idle = new EvictionQueue(numLinks);
     this.#hostLeaves = new EvictionQueue(numLinks);
   }
@@ -110,14 +102,7 @@ export class PrefixCache {
 
   /** Tells the time, in milliseconds of any clock that never goes back: retention priorities may end. */
   tick(nowMs: number): void {
-    this.#nowMs = nowMs;
-    if (nowMs < this.#nextExpiryMs) return;
-    let next = Number.POSITIVE_INFINITY;
-    for (const [link, atMs] of this.#expiries) {
-      if (atMs <= nowMs) this.#expire(link);
-      else next = Math.min(next, atMs);
-    }
-    this.#nextExpiryMs = next;
+    for (const link of this.#worth.tick(nowMs)) this.#enqueue(link);
   }
 
   /** Takes a block, evicting the one of least worth when none is free. */
@@ -165,7 +150,7 @@ export class PrefixCache {
       if (this.#isOnDevice(link)) this.#holdLink(link);
       else {
         this.#hostLeaves.delete(link);
-        this.#expiries.delete(link);
+        this.#worth.stopExpiry(link);
         this.#locked.add(link);
       }
     }
@@ -261,8 +246,7 @@ export class PrefixCache {
     const link = this.#chains.add(source, index, parent);
     if (link === NO_LINK) return;
     this.#numOnDevice[link] = 0;
-    this.#priorities[link] = DEFAULT_RETENTION_PRIORITY;
-    this.#durationsMs[link] = Number.POSITIVE_INFINITY;
+    this.#worth.reset(link);
     this.#place(link, block);
     this.#pool.retain(block);
     this.#retainAs(link, source, index);
@@ -271,10 +255,8 @@ export class PrefixCache {
   /** A request's retention of a block holds until another request sets another one. */
   #retainAs(link: number, { request, promptLength }: PrefixSource, index: number): void {
     if (request.retention === undefined) return;
-    const said: BlockRetention | undefined = blockRetention(request.retention, index * this.#blockSize, promptLength);
-    if (said === undefined) return;
-    this.#priorities[link] = said.priority;
-    this.#durationsMs[link] = said.durationMs;
+    const retention = blockRetention(request.retention, index * this.#blockSize, promptLength);
+    if (retention !== undefined) this.#worth.retain(link, retention);
   }
 
   #holdLink(link: number): void {
@@ -282,20 +264,14 @@ export class PrefixCache {
     if (this.#pool.holders(block) === 1) {
       this.#numIdle -= 1;
       this.#idle.delete(link);
-      this.#expiries.delete(link);
+      this.#worth.stopExpiry(link);
     }
     this.#pool.retain(block);
   }
 
   #becomeIdle(link: number): void {
     this.#numIdle += 1;
-    this.#clock += 1;
-    this.#lastUses[link] = this.#clock;
-    const expiryMs = this.#nowMs + (this.#durationsMs[link] ?? 0);
-    if (expiryMs < Number.POSITIVE_INFINITY) {
-      this.#expiries.set(link, expiryMs);
-      this.#nextExpiryMs = Math.min(this.#nextExpiryMs, expiryMs);
-    }
+    this.#worth.startExpiry(link);
     this.#enqueue(link);
   }
 
@@ -303,19 +279,12 @@ export class PrefixCache {
   #enqueue(link: number): void {
     if (link < 0) return;
     const queue = this.#queueOf(link);
-    queue?.set(link, this.#priorities[link] ?? 0, this.#lastUses[link] ?? 0);
+    queue?.set(link, this.#worth.priority(link), this.#worth.lastUse(link));
   }
 
   #queueOf(link: number): EvictionQueue | undefined {
     if (this.#isOnDevice(link)) return this.#numOnDevice[link] === 0 && this.#isIdle(link) ? this.#idle : undefined;
     return this.#chains.numChildren(link) === 0 && !this.#locked.has(link) ? this.#hostLeaves : undefined;
-  }
-
-  #expire(link: number): void {
-    this.#expiries.delete(link);
-    this.#priorities[link] = DEFAULT_RETENTION_PRIORITY;
-    this.#durationsMs[link] = Number.POSITIVE_INFINITY;
-    this.#enqueue(link);
   }
 
   #evict(): void {
@@ -367,7 +336,7 @@ export class PrefixCache {
   #leaveHost(link: number): void {
     const slot = this.#blocks[link] ?? -1;
     this.#hostLeaves.delete(link);
-    this.#expiries.delete(link);
+    this.#worth.stopExpiry(link);
     this.#links[slot] = NO_LINK;
     this.#host.release(slot - this.#numBlocks);
   }
@@ -396,7 +365,7 @@ export class PrefixCache {
   #drop(link: number): void {
     const parent = this.#chains.parentOf(link);
     const block = this.#blocks[link] ?? -1;
-    this.#expiries.delete(link);
+    this.#worth.stopExpiry(link);
     if (this.#isOnDevice(link)) {
       if (this.#isIdle(link)) this.#numIdle -= 1;
       this.#idle.delete(link);

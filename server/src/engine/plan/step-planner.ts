@@ -10,11 +10,12 @@ import { blockMap } from "../kv/block-map.ts";
 import { BlockPool } from "../kv/block-pool.ts";
 import { PrefixCache, type PrefixMatch } from "../kv/prefix-cache.ts";
 import { waitsForPrefix } from "../kv/shared-prefix.ts";
-import { firstBlockSeen, longestChunk, peakBlocks, type WindowRules } from "../kv/window-blocks.ts";
+import { firstBlockSeen, longestChunk } from "../kv/window-blocks.ts";
 import { insertAfterEqual, insertBeforeEqual, orderKey } from "../priority-order.ts";
 import type { Sequence } from "../request/sequence.ts";
 import type { PlannerConfig } from "./planner-config.ts";
 import { promptBudget } from "./prompt-budget.ts";
+import { blocksToEnd, lanesOf, rulesOf } from "./sequence-blocks.ts";
 import { SequenceStates } from "./sequence-states.ts";
 import { StepPlan } from "./step-plan.ts";
 
@@ -253,7 +254,7 @@ export class StepPlanner {
       if (sequence === undefined || !this.#states.hasRoom || lanes + lanesOf(sequence) > this.#config.maxSequences)
         return;
       const limit = this.#reusableTokens(sequence);
-      const known = this.#cache.match(sequence, limit, this.#rulesOf(sequence));
+      const known = this.#cache.match(sequence, limit, rulesOf(sequence, this.#config));
       if (waitsForPrefix(sequence, this.#plan, { count: known.count, limit, blockSize })) {
         deferred.add(sequence);
         continue;
@@ -307,7 +308,9 @@ export class StepPlanner {
     const { blockSize } = this.#config;
     sequence.numShared = known.count * blockSize;
     const count = this.#states.reusable(this.#cache.matchedLinks);
-    return count === known.count ? known : this.#cache.match(sequence, count * blockSize, this.#rulesOf(sequence));
+    return count === known.count
+      ? known
+      : this.#cache.match(sequence, count * blockSize, rulesOf(sequence, this.#config));
   }
 
   #takeIn(sequence: Sequence, { count, first }: PrefixMatch): void {
@@ -327,28 +330,18 @@ export class StepPlanner {
   #fits(sequence: Sequence, match: PrefixMatch): boolean {
     const { policy, numBlocks } = this.#config;
     const available = this.#cache.numAvailable - match.numTaken;
-    const hasWindow = this.#rulesOf(sequence).window !== undefined;
+    const hasWindow = rulesOf(sequence, this.#config).window !== undefined;
     if (policy === "max_utilization") {
       const missing = lanesOf(sequence) * this.#blocksFor(sequence.numTokens + sequence.numPending) - match.count;
       const inOneStep = this.#blocksFor(longestChunk(sequence.numTokens + sequence.numPending, this.#config));
       return (hasWindow ? Math.min(missing, inOneStep) : missing) <= available;
     }
-    let promised = this.#blocksToEnd(sequence);
-    for (const other of this.#running) promised += this.#blocksToEnd(other);
+    let promised = blocksToEnd(sequence, this.#config);
+    for (const other of this.#running) promised += blocksToEnd(other, this.#config);
     // With windows blocks come and go, shared ones at another time for each holder: all are counted for each.
     if (this.#config.window !== undefined) return promised <= numBlocks;
     for (const other of this.#running) promised -= other.numBlocks;
     return promised - match.count <= available;
-  }
-
-  /** Its last token is never computed. Beams are counted as if they shared nothing. */
-  #blocksToEnd(sequence: Sequence): number {
-    return lanesOf(sequence) * peakBlocks(sequence.maxLength - 1, this.#rulesOf(sequence));
-  }
-
-  /** Beams share what they have computed and keep all of it. */
-  #rulesOf({ group }: Sequence): WindowRules {
-    return group === undefined ? this.#config : { ...this.#config, window: undefined };
   }
 
   /** Blocks that no layer looks at any more. */
@@ -406,9 +399,4 @@ export class StepPlanner {
   #blocksFor(numTokens: number): number {
     return Math.ceil(numTokens / this.#config.blockSize);
   }
-}
-
-/** Sequences that it stands for: a beam search takes its places before it forks. */
-function lanesOf({ group }: Sequence): number {
-  return group === undefined || group.isForked ? 1 : group.width;
 }
