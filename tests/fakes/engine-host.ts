@@ -1,6 +1,6 @@
 /**
  * The engine host's program with a hash for a model. `FAKE_HOST` makes it misbehave: "hang-at-load", "exit-at-load",
- * "fail-at-load", "hang-at-step", "fail-at-step", "load-once:<file>" (the second load and later ones fail).
+ * "fail-at-load", "hang-at-step", "fail-at-step" (the fourth), "fail-at-first-step", "load-once:<file>" (the second load and later ones fail).
  */
 import { existsSync, writeFileSync } from "node:fs";
 import { Socket } from "node:net";
@@ -27,6 +27,7 @@ function loadOnce(file: string): void {
 }
 
 function misbehave(_: unknown, step: number): void {
+  if (behaviour === "fail-at-first-step") throw new Error("the device is lost");
   if (step < 3) return;
   if (behaviour === "hang-at-step") for (;;) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1000);
   if (behaviour === "fail-at-step") throw new Error("the device is lost");

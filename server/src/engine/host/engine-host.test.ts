@@ -169,7 +169,8 @@ test("start() rejects with the cause when loading fails, exits or hangs", async 
 });
 
 test("start() generates a few tokens, which count nowhere, and refuses a model whose steps fail", async (t) => {
-  await assert.rejects(startHost(t, {}, "fail-at-step", 30), /a step of the engine failed: the device is lost/);
+  // On a slow machine there are two steps before a host is ready.
+  await assert.rejects(startHost(t, {}, "fail-at-first-step", 30), /a step of the engine failed: the device is lost/);
   const { host } = await startHost(t, {}, "", 30);
   assert.deepEqual([host.stats().outputTokens, host.stats().iteration, host.stats().kvBlocksUsed], [0, 0, 0]);
   await host.close();
