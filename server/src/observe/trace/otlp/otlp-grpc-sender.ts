@@ -1,12 +1,5 @@
 /** OTLP over gRPC, one unary call an export. Sources: OTLP specification, "OTLP/gRPC"; gRPC over HTTP/2. */
-import {
-  type ClientHttp2Session,
-  type ClientHttp2Stream,
-  connect,
-  constants,
-  type IncomingHttpHeaders,
-  type OutgoingHttpHeaders,
-} from "node:http2";
+import type { ClientHttp2Session, ClientHttp2Stream, IncomingHttpHeaders, OutgoingHttpHeaders } from "node:http2";
 import { GatherWriter } from "@nereid/wire";
 import { type OtlpExport, type RpcStatus, readPartialSuccess, readRpcStatus, writeExport } from "./otlp-message.ts";
 import { codeOfHttpStatus, grpcFailure, type OtlpOutcome } from "./otlp-outcome.ts";
@@ -24,6 +17,8 @@ import type { OtlpSettings } from "./otlp-settings.ts";
 const PATH = "/opentelemetry.proto.collector.trace.v1.TraceService/Export";
 /** Compressed flag and length. */
 const PREFIX_BYTES = 5;
+/** RFC 9113, 7. */
+const CANCEL = 8;
 
 interface Answer {
   readonly head: IncomingHttpHeaders;
@@ -51,7 +46,7 @@ export class OtlpGrpcSender implements OtlpSender {
     prefix.writeUInt8(this.#settings.compression === "gzip" ? 1 : 0, 0);
     prefix.writeUInt32BE(message.length, 1);
     try {
-      const session = this.#connection();
+      const session = await this.#connection();
       return outcomeOf(await call(session, this.#head(), Buffer.concat([prefix, message]), signal));
     } catch (error) {
       return unreachable(error);
@@ -76,8 +71,12 @@ export class OtlpGrpcSender implements OtlpSender {
     };
   }
 
-  /** The open one, or a new one; a collector that says GOAWAY gets a new one with the next export. */
-  #connection(): ClientHttp2Session {
+  /**
+   * The open one, or a new one; a collector that says GOAWAY gets a new one with the next export. Node's HTTP/2 is loaded for it: a
+   * server that exports nothing starts without.
+   */
+  async #connection(): Promise<ClientHttp2Session> {
+    const { connect } = await import("node:http2");
     const current = this.#session;
     if (current !== undefined && !current.closed && !current.destroyed) return current;
     const session = connect(new URL(this.#settings.url).origin, this.#tls);
@@ -109,7 +108,7 @@ function call(
     stream.on("data", (chunk: Buffer) => {
       chunks.push(chunk);
       numBytes += chunk.length;
-      if (numBytes > MAX_ANSWER_BYTES) stream.close(constants.NGHTTP2_CANCEL);
+      if (numBytes > MAX_ANSWER_BYTES) stream.close(CANCEL);
     });
     stream.on("error", reject);
     stream.once("close", () => {
