@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
-import { mkdtemp, open, readFile, rm, writeFile } from "node:fs/promises";
+import { cp, mkdtemp, open, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { after, before, describe, test } from "node:test";
+import { after, before, beforeEach, describe, test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { crc32 } from "node:zlib";
 import { maxDifference } from "@nereid/server/kernels/testing/run-op";
@@ -172,18 +172,23 @@ const DAMAGES: readonly (readonly [what: string, change: (bytes: Buffer) => void
 ];
 
 describe("createDecoderRunner() refuses an engine", () => {
+  let whole = "";
+  let engine = "";
+  before(async () => {
+    whole = join(folder, "whole");
+    engine = join(folder, "damaged");
+    await build(`${MODELS}llama-2`, whole, "f32");
+  });
+  beforeEach(() => cp(whole, engine, { recursive: true }));
+
   for (const [what, change, expected] of DAMAGES) {
     test(`with ${what}`, async () => {
-      const engine = join(folder, "damaged");
-      await build(`${MODELS}llama-2`, engine, "f32");
       await damage(engine, change);
       await assert.rejects(createDecoderRunner({ ...SHAPE, modelDir: engine }), expected);
     });
   }
 
   test("that is cut off", async () => {
-    const engine = join(folder, "damaged");
-    await build(`${MODELS}llama-2`, engine, "f32");
     const file = await open(join(engine, "rank0.engine"), "r+");
     await file.truncate(100_000);
     await file.close();
@@ -194,8 +199,6 @@ describe("createDecoderRunner() refuses an engine", () => {
   });
 
   test("that was built for another device", async () => {
-    const engine = join(folder, "damaged");
-    await build(`${MODELS}llama-2`, engine, "f32");
     await rewriteHeader(engine, (json) => json.replace('"cpu"', '"gpu"'));
     await assert.rejects(
       createDecoderRunner({ ...SHAPE, modelDir: engine }),

@@ -77,14 +77,17 @@ function factorsFor(means: Float32Array, exponent: number): Float32Array {
 function errorWith({ matrices, numColumns, groupSize, meanSquare }: ScaleSearch, factors: Float32Array): number {
   const importance = Float32Array.from(factors, (factor, i) => (meanSquare[i] ?? 0) / factor ** 2);
   const row = new Float32Array(numColumns);
+  const groups = Array.from({ length: Math.ceil(numColumns / groupSize) }, (_, i) => ({
+    weights: row.subarray(i * groupSize, (i + 1) * groupSize),
+    importance: importance.subarray(i * groupSize, (i + 1) * groupSize),
+  }));
   let sum = 0;
   for (const { values } of matrices) {
     for (let start = 0; start < values.length; start += numColumns) {
       for (let i = 0; i < numColumns; i++) row[i] = (values[start + i] ?? 0) * (factors[i] ?? 1);
-      for (let from = 0; from < numColumns; from += groupSize) {
-        const group = row.subarray(from, from + groupSize);
-        const scale = groupScale(group, undefined);
-        if (scale > 0) sum += roundingError(group, scale, importance.subarray(from, from + groupSize));
+      for (const group of groups) {
+        const scale = groupScale(group.weights, undefined);
+        if (scale > 0) sum += roundingError(group.weights, scale, group.importance);
       }
     }
   }

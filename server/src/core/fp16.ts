@@ -2,6 +2,10 @@
 
 const EXPONENT_BIAS = 15;
 const FRACTION_BITS = 10;
+/** The spacing of subnormal values. */
+const SMALLEST: number = 2 ** -24;
+/** By the exponent bits of a normal value: `**` takes most of the time of widening. */
+const POWERS: Float64Array = Float64Array.from({ length: 31 }, (_, bits) => 2 ** (bits - EXPONENT_BIAS));
 const scratch: DataView = new DataView(new ArrayBuffer(4));
 
 /** The value of 16 bits. */
@@ -9,9 +13,9 @@ export function fp16ToNumber(bits: number): number {
   const sign = bits & 0x8000 ? -1 : 1;
   const exponent = (bits >>> FRACTION_BITS) & 0x1f;
   const fraction = bits & 0x3ff;
-  if (exponent === 0) return sign * fraction * 2 ** -24;
+  if (exponent === 0) return sign * fraction * SMALLEST;
   if (exponent === 0x1f) return fraction === 0 ? sign * Number.POSITIVE_INFINITY : Number.NaN;
-  return sign * (1 + fraction / 1024) * 2 ** (exponent - EXPONENT_BIAS);
+  return sign * (1 + fraction / 1024) * (POWERS[exponent] ?? 0);
 }
 
 /** Rounds to the nearest FP16 value, ties to even; overflow becomes infinity. */
