@@ -40,7 +40,7 @@ const DEFAULT_TIMEOUT_SECONDS = "900";
 /** Files wait now and then, for packages or for what must not happen: one more than there are processors, and not many. */
 const NUM_TOGETHER: number = Math.min(availableParallelism() + 1, 4);
 /** Unit tests that share a process, at most. */
-const MAX_FILES = 12;
+const MAX_FILES = 16;
 const SECONDS_FILE = ".cache/test-seconds.json";
 const NUM_SHOWN = 20;
 

@@ -13,7 +13,7 @@ export interface TestFile {
 export type TestProcess = readonly string[];
 
 /** Beyond these folders a test starts programs of its own, and a process for it costs little in comparison. */
-const UNIT_FOLDERS = /^(tools\/|[a-z-]+\/(src|kernels)\/)/;
+const UNIT_FOLDERS = /^(tools\/|web\/app\/|[a-z-]+\/(src|kernels)\/)/;
 /**
  * A file that touches something of its whole process has it to itself: hooks of the root around every test, variables of the
  * environment, flags of V8, measured memory.
