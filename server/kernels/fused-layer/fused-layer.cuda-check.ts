@@ -5,7 +5,7 @@
 import { packInt4 } from "../int4-linear/pack-int4.ts";
 import { dequantizeInt4, quantizeInt4 } from "../int4-linear/quantize-int4.ts";
 import { type CudaCheck, type CudaCheckContext, relativeError } from "../testing/cuda-check.ts";
-import { downloadFloats, seededFloats, uploadRandom } from "../testing/cuda-check-data.ts";
+import { downloadFloats, seededFloats, unreadInput, uploadRandom } from "../testing/cuda-check-data.ts";
 import {
   type FusedLayerCudaArgs,
   type FusedLayerMatrix,
@@ -63,6 +63,10 @@ function uploadMatrix(
   inputs: number,
   seed: number,
 ): { readonly matrix: FusedLayerMatrix; readonly values: Float32Array } {
+  if (context.isRecording === true) {
+    const { pointer, values } = unreadInput(context, outputs * inputs * 2, outputs * inputs);
+    return { matrix: { weight: pointer, ...(type === "bf16" ? {} : { scales: pointer }) }, values };
+  }
   const spread = Math.sqrt(3 / inputs);
   if (type === "int4") {
     const quantized = quantizeInt4(seededFloats(outputs * inputs, seed, spread), inputs, {

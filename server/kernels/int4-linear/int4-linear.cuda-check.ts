@@ -4,7 +4,7 @@
  */
 import { linearRef } from "../linear/linear.ref.ts";
 import { type CudaCheck, type CudaCheckContext, relativeError } from "../testing/cuda-check.ts";
-import { downloadFloats, seededFloats, uploadRandom } from "../testing/cuda-check-data.ts";
+import { downloadFloats, seededFloats, unreadInput, uploadRandom } from "../testing/cuda-check-data.ts";
 import { type Int4CudaWeight, int4WorkspaceBytes, launchInt4Decode, launchInt4Linear } from "./int4-linear.cuda.ts";
 import { int4WgmmaTileConfig, launchInt4Wgmma } from "./int4-wgmma.cuda.ts";
 import { type Int4WgmmaTileConfig, type Int4WgmmaUse, int4WgmmaWorkspaceBytes } from "./int4-wgmma-plan.ts";
@@ -82,6 +82,11 @@ function uploadWeight(
   context: CudaCheckContext,
   { outputs, inputs, groupSize, hasZeros }: Variant,
 ): { readonly weight: Int4CudaWeight; readonly values: Float32Array } {
+  if (context.isRecording === true) {
+    const { pointer, values } = unreadInput(context, outputs * inputs, outputs * inputs);
+    const weight = { codes: pointer, scales: pointer, zeros: hasZeros ? pointer : undefined };
+    return { weight: { ...weight, outputs, inputs, groupSize }, values };
+  }
   const matrix = quantizeInt4(seededFloats(outputs * inputs, 1), inputs, { groupSize, hasZeros });
   const packed = packInt4(matrix);
   const weight = {
@@ -138,13 +143,13 @@ async function runGroup(context: CudaCheckContext, variant: GroupVariant): Promi
     );
   }
   const withBias = hasBias ? { bias: bias.values } : {};
-  const sums = linearRef({ x: x.values, weight: values, inputs, ...withBias });
+  const sums = (): Float32Array => linearRef({ x: x.values, weight: values, inputs, ...withBias });
   if (use === "parts") {
     const parts = await downloadFloats(context, "f32", workspace.partials, form.splits * numRows * outputs);
-    return relativeError(splitKPartials(parts, form.splits), sums);
+    return relativeError(splitKPartials(parts, form.splits), sums());
   }
   const result = await downloadFloats(context, "bf16", out, numRows * outWidth);
-  return relativeError(result, use === "gated" ? gated(sums, outWidth) : sums);
+  return relativeError(result, use === "gated" ? gated(sums(), outWidth) : sums());
 }
 
 function splitKPartials(parts: Float32Array, count: number): Float32Array {
