@@ -3,7 +3,8 @@
 import { type CommandSyntax, type FlagTable, UsageError } from "@nereid/server/cli/arguments";
 import { runCommand } from "@nereid/server/cli/run-command";
 import { requirePackage } from "@nereid/server/packages/optional-package";
-import { copyTemplates, initRepository } from "../repository/create/init-repo.ts";
+import { copyTemplates, type InitOptions, initRepository } from "../repository/create/init-repo.ts";
+import { migrateRepository } from "../repository/create/migrate-repo.ts";
 import { parseTemplateValues } from "../template/template-values.ts";
 
 const DEFAULT_BATCH_SIZE = 64;
@@ -52,6 +53,11 @@ const FLAGS = {
     summary:
       "a vision-language model (LLaVA, Qwen2-VL): its vision encoder as ONNX, and models that take images with a question",
   },
+  from: {
+    type: "string",
+    value: "DIR",
+    summary: "an inflight_batcher_llm repository of TensorRT-LLM: copy its models and settings, with this model",
+  },
   templates: { type: "switch", summary: "write the models unfilled, for fill-template or sed; needs no --model" },
   force: { type: "switch", short: "f", summary: "replace models of the same names" },
 } as const satisfies FlagTable;
@@ -63,6 +69,7 @@ const SYNTAX: CommandSyntax<typeof FLAGS> = {
   flags: FLAGS,
   examples: [
     "nereid init-repo --model models/gpt2 --repo repo && nereid serve --model-repository=repo",
+    "nereid init-repo --model models/tiny --from inflight_repo --repo repo",
     "nereid init-repo --model models/llava-v1.6-mistral-7b-hf --images --repo repo",
   ],
 };
@@ -71,6 +78,22 @@ const SYNTAX: CommandSyntax<typeof FLAGS> = {
 async function loadVisionInit(): Promise<typeof initRepository> {
   const load = () => import("../repository/create/init-vision.ts");
   return (await requirePackage("@nereid/onnx-tools", "init-repo --images", load)).initVisionRepository;
+}
+
+interface Kind {
+  readonly from: string | undefined;
+  readonly images: boolean;
+  readonly copy: boolean;
+}
+
+/** @throws UsageError for flags that exclude each other */
+async function chooseInit({ from, images, copy }: Kind): Promise<typeof initRepository> {
+  if (from === undefined) return images ? await loadVisionInit() : initRepository;
+  if (images || copy) {
+    const flag = images ? "--images" : "--copy";
+    throw new UsageError(`${flag} does not go with --from, which keeps the repository's own models`);
+  }
+  return (options: InitOptions) => migrateRepository(options, from);
 }
 
 export async function initRepoCommand(argv: readonly string[]): Promise<void> {
@@ -87,7 +110,7 @@ export async function initRepoCommand(argv: readonly string[]): Promise<void> {
     }
     if (values.model === undefined)
       throw new UsageError("--model is missing: which model to serve, or --templates for unfilled ones");
-    const init = values.images ? await loadVisionInit() : initRepository;
+    const init = await chooseInit(values);
     const { repository, models, findings } = await init({
       modelDir: values.model,
       tokenizerDir: values.tokenizer,

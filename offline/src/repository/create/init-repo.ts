@@ -77,7 +77,7 @@ export async function initRepository(options: InitOptions): Promise<InitResult> 
 }
 
 /** @throws ToolError when no engine takes the model, or the named one does not */
-async function expectServed(model: string, name: string | undefined): Promise<void> {
+export async function expectServed(model: string, name: string | undefined): Promise<void> {
   const engineName = ENGINE_NAMES.find((each) => each === name);
   const choice = await chooseEngine(model, engineName).catch((cause: unknown) => {
     throw new ToolError(cause instanceof Error ? cause.message : String(cause), { cause });
