@@ -157,7 +157,14 @@ export class PipelineRun {
     const outputs = response.outputs.filter(({ name }) => this.#outer.outputNames.includes(name));
     if (!this.#outer.outputNames.includes(TEXT_OUTPUT)) return outputs;
     const text = await this.#postprocess(response);
-    return [{ ...texts.apply(text, row, sequence), name: TEXT_OUTPUT }, ...outputs];
+    return [{ ...texts.apply(text, this.#numRows(response), row, sequence), name: TEXT_OUTPUT }, ...outputs];
+  }
+
+  /** Rows of the client's batch in one response of the engine, whose ids are [rows, beams, length]. */
+  #numRows(response: InferResponse): number {
+    const { models, settings } = this.#pipeline;
+    const isBatched = models.signature(settings.engine).maxBatchSize > 0;
+    return isBatched ? (tensorOf(response, "output_ids").shape[0] ?? 1) : 1;
   }
 
   async #postprocess({ outputs, final }: InferResponse): Promise<Tensor> {

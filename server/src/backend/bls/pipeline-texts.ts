@@ -39,16 +39,15 @@ export class PipelineTexts {
     return this.#stopped.has(`${row}.${sequence}`);
   }
 
-  /** `texts` is [rows, beams]; the first row is `firstRow`. */
-  apply(texts: Tensor, firstRow: number, sequence: number): Tensor {
+  /** `texts` has all beams of `numRows` rows in order, in any shape; the first row is `firstRow`. */
+  apply(texts: Tensor, numRows: number, firstRow: number, sequence: number): Tensor {
     const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
     const pieces = bytesElements(texts).map((bytes) => decoder.decode(bytes));
-    const numBeams = texts.shape.at(-1) ?? 1;
+    const numBeams = numRows === 0 ? 0 : pieces.length / numRows;
     const changed = pieces.map((piece, i) => {
       const row = firstRow + Math.floor(i / numBeams);
       return this.#push(piece, row, sequence, i % numBeams);
     });
-    const numRows = numBeams === 0 ? 0 : pieces.length / numBeams;
     for (let row = firstRow; row < firstRow + numRows; row++) this.#noteStop(row, sequence, numBeams);
     return { ...texts, data: packBytesElements(changed) };
   }

@@ -44,9 +44,11 @@ export function postprocess(model: PostprocessingModel, request: TokensRequest):
   if (request.origin.isLast) model.streams.delete(request.origin.key);
   const tensors: Tensor[] = [];
   if (model.outputs.has("OUTPUT")) {
+    // One dimension, rows and beams alike: TensorRT-LLM's model.py makes an array of a list, and its clients index it so.
+    const shape = [texts.length];
     const [only] = texts;
-    if (texts.length === 1 && only !== undefined) tensors.push(textTensor("OUTPUT", beams.outer, only));
-    else tensors.push({ name: "OUTPUT", datatype: "BYTES", shape: beams.outer, data: packBytesElements(texts) });
+    if (texts.length === 1 && only !== undefined) tensors.push(textTensor("OUTPUT", shape, only));
+    else tensors.push({ name: "OUTPUT", datatype: "BYTES", shape, data: packBytesElements(texts) });
   }
   for (const name of PASSED_THROUGH) {
     const tensor = findInput(request, name);
@@ -69,8 +71,6 @@ function streamOf(model: PostprocessingModel, request: TokensRequest): Map<strin
 interface Beams {
   /** Valid ids of each row and beam, in order. */
   readonly rows: readonly Int32Array[];
-  /** Shape of the ids without their last dimension. */
-  readonly outer: readonly number[];
   /** Which row and which sample of the client's request this response is about. */
   readonly key: string;
 }
@@ -81,15 +81,14 @@ function readBeams(request: TokensRequest): Beams {
   const key = `${indexOf(request, "BATCH_INDEX")}.${indexOf(request, "SEQUENCE_INDEX")}.`;
   const ids = intValues(tokens);
   const width = tokens.shape.at(-1) ?? 0;
-  const outer = tokens.shape.slice(0, -1);
-  const numBeams = outer.reduce((product, dim) => product * dim, 1);
+  const numBeams = tokens.shape.slice(0, -1).reduce((product, dim) => product * dim, 1);
   const lengths = readLengths(request, numBeams);
   const rows = Array.from({ length: numBeams }, (_, beam) => {
     const length = Math.max(0, Math.min(width, lengths?.[beam] ?? width));
     // A view of a small array makes V8 allocate its memory anew.
     return length === ids.length ? ids : ids.subarray(beam * width, beam * width + length);
   });
-  return { rows, outer, key };
+  return { rows, key };
 }
 
 function readLengths(request: TokensRequest, numBeams: number): Int32Array | undefined {

@@ -134,7 +134,7 @@ describe("postprocessing", () => {
     ]);
     assert.deepEqual(
       outputs.map(({ name, shape }) => [name, shape]),
-      [["OUTPUT", [2, 1]]],
+      [["OUTPUT", [2]]],
     );
     assert.deepEqual(textsOf(outputs), ["one two", "three"]);
   });
