@@ -6,6 +6,7 @@ import { PIPELINE_MODELS, PIPELINE_ROWS } from "./profile-pipeline-rows.ts";
 import { RESTRICTED_ROWS } from "./profile-restricted-rows.ts";
 import { SETTINGS_ROWS } from "./profile-settings-rows.ts";
 import { SHM_ROWS } from "./profile-shm-rows.ts";
+import { SECOND_MODELS, SECOND_ROWS } from "./second/second-set.ts";
 
 export interface ServerProfile {
   readonly name: string;
@@ -107,6 +108,12 @@ export const PROFILES: readonly ServerProfile[] = [
     repositories: [{ "cached/config.pbtxt": CACHED }],
     rows: CACHE_ROWS.slice(0, 1),
     metrics: COUNTERS_OFF_PAGE,
+  },
+  {
+    name: "values of each datatype",
+    flags: [EXPLICIT, "--load-model=*"],
+    repositories: [SECOND_MODELS],
+    rows: SECOND_ROWS,
   },
   { name: "pipelines", flags: [], repositories: [PIPELINE_MODELS], rows: PIPELINE_ROWS },
 ];

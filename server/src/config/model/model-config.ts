@@ -15,6 +15,7 @@ import { normalizeInstanceGroups, normalizeModelConfig } from "./normalize.ts";
 import { validateModelConfig } from "./validate.ts";
 import { type GpuAvailability, validateInstanceGroups } from "./validate-instances.ts";
 import { validateModelIo } from "./validate-io.ts";
+import type { WrittenMessage } from "./written-message.ts";
 
 const DEFAULT_MAX_BATCH_SIZE = 4;
 
@@ -77,7 +78,12 @@ export function finishModelConfig({ prepared, description, settings, gpus, ...mo
   validateInstanceGroups(normalized, gpus);
   validateModelConfig(normalized);
   validateModelIo(normalized);
-  return deepFreeze(normalized);
+  return deepFreeze(inSchemaOrder(normalized));
+}
+
+/** Clients read the fields in this order, also those that normalization has added behind the others. */
+function inSchemaOrder(config: ModelConfig): ModelConfig {
+  return completeWritten(config as unknown as WrittenMessage);
 }
 
 /** Both steps at once, for callers with all inputs. */
