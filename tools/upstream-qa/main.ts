@@ -1,9 +1,10 @@
 /**
  * Runs NVIDIA's black-box tests (triton-inference-server/server, qa/L0_*) from their original files against this server:
- *   node --import tsx tools/upstream-qa/main.ts CHECKOUT [--suites=L0_infer,L0_http] [--sources=DIR] [--work=DIR] [--timeout-seconds=N] [--server=FILE]
+ *   node --import tsx tools/upstream-qa/main.ts CHECKOUT [--suites=L0_infer,L0_http] [--sources=DIR] [--libraries=DIR] [--work=DIR] [--timeout-seconds=N] [--server=FILE]
  *   node --import tsx tools/upstream-qa/main.ts --page
  * CHECKOUT is a clone of that repository. DIR of --sources holds clones of its siblings `client` and `python_backend`: suites that
- * run the example clients or models need them. Results go to results.jsonl beside this file, one line a case; those of suites that
+ * run the example clients or models need them. DIR of --libraries holds `libtriton_<name>.so` of the test backends, built from their
+ * sources; without it, this server's own backends of these names answer. Results go to results.jsonl beside this file, one line a case; those of suites that
  * were not run again stay. FILE of --server is the program to test; default: the one of this checkout. `--page` writes docs/upstream-tests.md from them. Needs Linux, Python 3, unshare and a package index.
  */
 import { existsSync } from "node:fs";
@@ -30,6 +31,7 @@ const { values, positionals } = parseArgs({
   options: {
     suites: { type: "string" },
     sources: { type: "string" },
+    libraries: { type: "string" },
     work: { type: "string", default: join(tmpdir(), "nereid-upstream-qa") },
     "timeout-seconds": { type: "string", default: String(DEFAULT_TIMEOUT_SECONDS) },
     server: { type: "string", default: fileURLToPath(new URL("../../server/bin/tritonserver.cjs", import.meta.url)) },
@@ -55,7 +57,13 @@ async function runSuites(source: string): Promise<void> {
   const work = resolve(values.work);
   await mkdir(work, { recursive: true });
   const { python, models } = await buildQaModels(source, work);
-  const tree = await buildQaTree({ source, work, siblings: values.sources, server: resolve(values.server) });
+  const tree = await buildQaTree({
+    source,
+    work,
+    siblings: values.sources,
+    libraries: values.libraries,
+    server: resolve(values.server),
+  });
   for (const suite of chosen) {
     const reason = excludedReason(suite);
     if (reason !== undefined) {

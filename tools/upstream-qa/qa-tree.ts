@@ -1,7 +1,7 @@
 /** Puts together the folder /opt/tritonserver of the suites, as Dockerfile.QA of the server repository does. */
 import { existsSync } from "node:fs";
 import { chmod, cp, mkdir, readdir, rm, writeFile } from "node:fs/promises";
-import { dirname, join, resolve } from "node:path";
+import { basename, dirname, join, resolve } from "node:path";
 import process from "node:process";
 import { substituteKinds } from "./substitute.ts";
 
@@ -49,7 +49,7 @@ const SIBLING_COPIES: readonly Copy[] = [
     [`${DECOUPLED_EXAMPLES}/${name}_config.pbtxt`, `L0_decoupled/python_models/${name}_int32/${name}_config.pbtxt`],
   ]),
 ];
-/** Libraries of backends that the scripts copy. The backends of this server are built in, so the files are empty. */
+/** Places of the libraries of test backends, which are built from NVIDIA's sources. */
 const LIBRARIES: readonly string[] = [
   "custom_models/custom_sequence_int32/1/libtriton_sequence.so",
   "custom_models/custom_dyna_sequence_int32/1/libtriton_dyna_sequence.so",
@@ -70,7 +70,10 @@ const VERSION_FOLDERS: readonly string[] = [
   ),
   "L0_backend_identity/models/identity_fp32/1",
 ];
-const BACKENDS = ["onnxruntime", "python", "identity", "repeat", "square", "sequence", "dyna_sequence"];
+/** Backends that scripts look for by the file of their library. They are built in here, so the files are empty. */
+const BUILT_IN = ["onnxruntime", "python"];
+/** Backends of libraries; without one, the server's own backend of that name answers. */
+const BACKENDS = ["identity", "repeat", "square", "sequence", "dyna_sequence"];
 
 /** There is no network in the sandbox; packages are installed before. A suite that needs another one fails where it uses it. */
 const PIP = '#!/bin/sh\necho "pip is left out: $*"\n';
@@ -80,12 +83,14 @@ export interface TreeSource {
   readonly work: string;
   /** A folder with clones of the siblings; undefined: suites that need them fail where they look for them. */
   readonly siblings: string | undefined;
+  /** A folder with `libtriton_<name>.so` of the test backends; undefined: none are used. */
+  readonly libraries: string | undefined;
   /** The program that the suites start. */
   readonly server: string;
 }
 
 /** Made anew at each run. Returns the folder. */
-export async function buildQaTree({ source, work, siblings, server: program }: TreeSource): Promise<string> {
+export async function buildQaTree({ source, work, siblings, libraries, server: program }: TreeSource): Promise<string> {
   const tree = join(work, "tritonserver");
   const qa = join(tree, "qa");
   await rm(tree, { recursive: true, force: true });
@@ -99,9 +104,10 @@ export async function buildQaTree({ source, work, siblings, server: program }: T
   }
   await addPythonClients(join(qa, "clients"));
   for (const folder of VERSION_FOLDERS) await mkdir(join(qa, folder), { recursive: true });
-  for (const library of LIBRARIES) await writeNew(join(qa, library), "");
+  for (const path of LIBRARIES) await addLibrary(libraries, join(qa, path));
   await copy(join(qa, "L0_decoupled", "models"), join(qa, "L0_decoupled", "python_models"));
-  for (const name of BACKENDS) await writeNew(join(tree, "backends", name, `libtriton_${name}.so`), "");
+  for (const name of BUILT_IN) await writeNew(join(tree, "backends", name, `libtriton_${name}.so`), "");
+  for (const name of BACKENDS) await addLibrary(libraries, join(tree, "backends", name, `libtriton_${name}.so`));
   await substituteKinds(qa);
   for (const script of await readdir(qa)) {
     if (existsSync(join(qa, script, "test.sh"))) await chmod(join(qa, script, "test.sh"), 0o755);
@@ -110,6 +116,14 @@ export async function buildQaTree({ source, work, siblings, server: program }: T
   const server = join(tree, "bin", "tritonserver");
   await writeProgram(server, `#!/bin/sh\nexec '${process.execPath}' '${program}' "$@"\n`);
   return tree;
+}
+
+/** An empty file would be loaded before the backend that is built in. */
+async function addLibrary(libraries: string | undefined, path: string): Promise<void> {
+  await mkdir(dirname(path), { recursive: true });
+  if (libraries === undefined) return;
+  const built = join(resolve(libraries), basename(path));
+  if (existsSync(built)) await cp(built, path);
 }
 
 async function copy(from: string, to: string): Promise<void> {
