@@ -1,4 +1,5 @@
 /* All of the library as one unit: a compiler reads the standard headers once. */
+#include "api_agent.cc"
 #include "api_metrics.cc"
 #include "api_model.cc"
 #include "api_request.cc"
@@ -9,6 +10,7 @@
 #include "library.cc"
 #include "read_requests.cc"
 #include "serve.cc"
+#include "serve_agent.cc"
 #include "served_model.cc"
 #include "shared_memory.cc"
 #include "wire.cc"

@@ -1,5 +1,6 @@
 /** Builds the server, wires its parts together, shuts it down. */
 import type { Backend } from "../backend/backend.ts";
+import { NativeAgent } from "../backend/native-host/native-agent.ts";
 import type { ModelControl } from "../backend/python/questions.ts";
 import type { ServerOptions } from "../config/flags/server-options.ts";
 import type { ModelServer } from "../core/model-server.ts";
@@ -134,7 +135,9 @@ async function buildParts(options: ServerOptions, log: ServerLog, spareHost?: Sp
   const backends = createBackends(control, options.backendDirectory, spareHost);
   const caches = await openCaches(options.cache, log);
   const tracer = new Tracer({ start: options.trace, log, env: process.env, recent: records?.traces });
-  const agents = new AgentFinder(options.repoAgentDirectory);
+  const agents = new AgentFinder(options.repoAgentDirectory, (name, path) => {
+    return new NativeAgent({ name, path, environment: process.env, log });
+  });
   const manager = createManager({ options, log, registry, metrics, backends, caches, agents, places: places ?? [] });
   const server: RepositoryServer = new RepositoryServer({
     name: options.serverId,

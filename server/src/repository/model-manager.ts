@@ -223,7 +223,8 @@ export class ModelManager {
     const { name, path } = found.folder;
     try {
       const agents = await AgentChain.load({ find, log }, { name, model_repository_agents: found.agents }, path);
-      return { agents, model: agents.folder === path ? found : this.#sources.pollAt(found, agents.folder) };
+      const moved = await agents.readMoved(path, (folder) => this.#sources.pollAt(found, folder));
+      return { agents, model: moved ?? found };
     } catch (error) {
       throw this.#sources.errorForClient(found.key, error);
     }

@@ -47,7 +47,7 @@ export function takeMessage(kind: number, reader: FrameReader, parts: MessagePar
 }
 
 /** Levels by Triton's number. */
-function logged(reader: FrameReader, log: Logger): void {
+export function logged(reader: FrameReader, log: Logger): void {
   const level = reader.u8();
   const location = `${reader.string()}:${reader.u32()}`;
   const message = reader.string();

@@ -5,6 +5,7 @@
 import type { ModelConfig } from "../../core/model-config.ts";
 import { ServerError } from "../../core/server-error.ts";
 import type { Logger } from "../../observe/log.ts";
+import { configJsonOf } from "./agent-config.ts";
 import type { AgentModel, RepositoryAgent } from "./repository-agent.ts";
 
 interface Link {
@@ -43,7 +44,7 @@ export class AgentChain {
     try {
       for (const { name, parameters } of config.model_repository_agents?.agents ?? []) {
         const agent = await find(name);
-        const model: AgentModel = { name: config.name, folder: current, parameters };
+        const model: AgentModel = { name: config.name, folder: current, parameters, configJson: configJsonOf(current) };
         links.push({ name, agent, model });
         current = (await agent.load?.(model)) ?? current;
       }
@@ -52,6 +53,17 @@ export class AgentChain {
       throw ServerError.from(error);
     }
     return new AgentChain(links, current, log);
+  }
+
+  /** The model where the agents have put it; undefined: `from`, where it was. @throws what `read` throws: a failed load */
+  async readMoved<T>(from: string, read: (folder: string) => T): Promise<T | undefined> {
+    if (this.folder === from) return undefined;
+    try {
+      return read(this.folder);
+    } catch (error) {
+      await this.tell("loadFail");
+      throw error;
+    }
   }
 
   /** Never rejects: a failing agent cannot undo an event that has happened. */

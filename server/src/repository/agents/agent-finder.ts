@@ -1,4 +1,4 @@
-/** Resolves repository agents by name: built-in ones, then modules in the folder of `--repoagent-directory`. */
+/** Resolves repository agents by name: built-in ones, then modules and libraries in the folder of `--repoagent-directory`. */
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
@@ -9,6 +9,9 @@ import type { CreateRepositoryAgent, RepositoryAgent } from "./repository-agent.
 
 const FILES = ["agent.js", "agent.mjs"];
 
+/** Makes the agent of a library. */
+export type OpenAgentLibrary = (name: string, path: string) => RepositoryAgent;
+
 export interface FoundAgent {
   readonly name: string;
   /** "<built in>" or the file of its module. */
@@ -18,13 +21,15 @@ export interface FoundAgent {
 
 export class AgentFinder {
   readonly #directory: string;
+  readonly #openLibrary: OpenAgentLibrary | undefined;
   readonly #found = new Map<string, FoundAgent>([
     ["checksum", { name: "checksum", path: "<built in>", agent: createChecksumAgent() }],
   ]);
   readonly #used = new Set<string>();
 
-  constructor(directory: string) {
+  constructor(directory: string, openLibrary?: OpenAgentLibrary) {
     this.#directory = directory;
+    this.#openLibrary = openLibrary;
   }
 
   /** @throws ServerError not_found when there is no such agent, internal when its module does not work */
@@ -42,12 +47,15 @@ export class AgentFinder {
 
   async #load(name: string): Promise<FoundAgent> {
     const folder = join(this.#directory, name);
-    const path = isSafeModelName(name) ? FILES.map((file) => join(folder, file)).find(existsSync) : undefined;
-    if (path === undefined) {
-      const text = `unable to find repository agent '${name}', searched: ${FILES.join(" or ")} in ${folder}`;
+    const files = this.#openLibrary === undefined ? FILES : [...FILES, `libtritonrepoagent_${name}.so`];
+    const file = isSafeModelName(name) ? files.find((each) => existsSync(join(folder, each))) : undefined;
+    if (file === undefined) {
+      const text = `unable to find repository agent '${name}', searched: ${files.join(" or ")} in ${folder}`;
       throw new ServerError("not_found", text);
     }
-    return { name, path, agent: await agentOf(name, path) };
+    const path = join(folder, file);
+    const library = FILES.includes(file) ? undefined : this.#openLibrary?.(name, path);
+    return { name, path, agent: library ?? (await agentOf(name, path)) };
   }
 }
 

@@ -127,6 +127,15 @@ test("agents hear that a load has failed, theirs or the model's", async () => {
   assert.deepEqual(notes, ["a load x", "b load", "b loadFail", "a loadFail x"]);
 });
 
+test("agents hear that a model cannot be read where they have put it", async () => {
+  const empty = join(root, "empty");
+  mkdirSync(empty);
+  const notes: string[] = [];
+  await using repository = create(BOTH, noting(notes, { a: async () => empty }));
+  await assert.rejects(repository.manager.load("m", {}), /failed to poll/);
+  assert.deepEqual(notes, ["a load x", "b load", "b loadFail", "a loadFail x"]);
+});
+
 test("an agent may put another folder in the model's place, which the next agent sees", async () => {
   const other = join(root, "unpacked");
   mkdirSync(join(other, "7"), { recursive: true });
@@ -159,7 +168,7 @@ test("find() loads a module of the agent folder once, and says what is wrong wit
   write("torn", "export function (");
   const finder = new AgentFinder(root);
   const mine = await finder.find("mine");
-  assert.equal(await mine.load?.({ name: "m", folder: "/f", parameters: {} }), "/elsewhere");
+  assert.equal(await mine.load?.({ name: "m", folder: "/f", parameters: {}, configJson: "" }), "/elsewhere");
   assert.equal(await finder.find("mine"), mine);
   await finder.find("checksum");
   assert.deepEqual(

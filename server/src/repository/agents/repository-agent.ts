@@ -1,7 +1,7 @@
 /**
  * Interface of repository agents, which may inspect, relocate or refuse a model before it is loaded. A custom agent is
- * a module `<repoagent-directory>/<name>/agent.js` (or .mjs) that exports `createRepositoryAgent`. Source: Triton
- * documentation, "Repository Agent".
+ * a module `<repoagent-directory>/<name>/agent.js` (or .mjs) that exports `createRepositoryAgent`, or a library
+ * `libtritonrepoagent_<name>.so` in that folder. Source: Triton documentation, "Repository Agent".
  */
 
 /** A model as its configuration file names the agent. */
@@ -10,6 +10,8 @@ export interface AgentModel {
   /** Absolute folder of the model, as relocated by the agents before this one. */
   readonly folder: string;
   readonly parameters: Readonly<Record<string, string>>;
+  /** The configuration file of the folder, as JSON; "": there is none. */
+  readonly configJson: string;
 }
 
 /** All methods are optional. A rejection of `load` refuses the model; any other is only logged. */
