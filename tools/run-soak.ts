@@ -27,6 +27,7 @@ import { rollingSoak } from "../tests/soak/rolling.ts";
 import { schedulesSoak } from "../tests/soak/schedules.ts";
 import { schedulingSoak } from "../tests/soak/scheduling.ts";
 import type { Soak } from "../tests/soak/soak.ts";
+import { storesSoak } from "../tests/soak/stores.ts";
 import { toolCallsSoak } from "../tests/soak/tool-calls.ts";
 import { visionSoak } from "../tests/soak/vision.ts";
 
@@ -52,6 +53,7 @@ const ALL: readonly Soak[] = [
   mutantsSoak,
   decodersSoak,
   connectionsSoak,
+  storesSoak,
 ];
 
 const { values, positionals } = parseArgs({

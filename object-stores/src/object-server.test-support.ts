@@ -105,7 +105,7 @@ export class ObjectServer implements AsyncDisposable {
   }
 
   async #answer(dialect: Dialect, request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const url = new URL(request.url ?? "", this.endpoint);
+    const url = new URL(request.url ?? "", `http://${request.headers.host}`); // signed with the name that was asked
     const refusal = this.#refusal(dialect, request, url);
     if (refusal !== undefined) {
       response.writeHead(403, {

@@ -54,12 +54,16 @@ export async function openTestStore(t: TestContext, dialect: Dialect, path = "re
   };
 }
 
-export function serverAddress(dialect: Dialect, server: ObjectServer, path: string): string {
+export function serverAddress(dialect: Dialect, server: Pick<ObjectServer, "endpoint">, path: string): string {
   if (dialect === "s3") return `s3://${server.endpoint}/${BUCKET}/${path}`;
   return dialect === "gs" ? `gs://${BUCKET}/${path}` : `as://${ACCOUNT}/${BUCKET}/${path}`;
 }
 
-export function environmentOf(dialect: Dialect, server: ObjectServer, cacheFolder: string): StoresEnvironment {
+export function environmentOf(
+  dialect: Dialect,
+  server: Pick<ObjectServer, "endpoint">,
+  cacheFolder: string,
+): Readonly<Record<string, string>> {
   const common = { NEREID_MODEL_CACHE: cacheFolder, NEREID_STORE_TIMEOUT_SECONDS: "1" };
   if (dialect === "s3") {
     return { ...common, AWS_ACCESS_KEY_ID: S3_KEYS.keyId, AWS_SECRET_ACCESS_KEY: S3_KEYS.secret };

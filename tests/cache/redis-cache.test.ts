@@ -14,6 +14,7 @@ import { findRedis, RedisProcess } from "../redis-server.ts";
 import { createModelRepository, EXAMPLES } from "../support/model-repository.ts";
 import { SIMPLE_REQUEST } from "../support/probe-server.ts";
 import { freePort, startServerProcess } from "../support/server-process.ts";
+import { StoreProxy, type StoreState } from "../support/store-proxy.ts";
 
 const redis = await findRedis();
 const CACHED = { "m/config.pbtxt": identityConfig("response_cache { enable: true }"), "m/1/weights": "x" };
@@ -57,9 +58,9 @@ async function untilTrue(condition: () => boolean): Promise<void> {
 /** Insertions are not waited for by anybody. */
 async function untilHit(cache: RedisCache, action: () => Promise<unknown>): Promise<void> {
   const { numHits } = cache.statistics();
-  for (let look = 0; look < 100 && cache.statistics().numHits === numHits; look += 1) {
+  for (let look = 0; look < 600 && cache.statistics().numHits === numHits; look += 1) {
     await action();
-    await sleep(10);
+    await sleep(20);
   }
   assert.ok(cache.statistics().numHits > numHits);
 }
@@ -111,6 +112,50 @@ describe("the response cache in Redis", { skip: redis.reason }, () => {
     await untilHit(cache, () => ask(served, 3));
     assert.ok(lines.filter((line) => line.includes("computed meanwhile")).length <= 4, lines.join(""));
     assert.ok(cache.statistics().numFailures >= 50);
+  });
+
+  test("a half-open connection delays the lookups that meet it, and is replaced", async (t) => {
+    const server = await startRedis(t);
+    await using proxy = await StoreProxy.start(server.port);
+    const { cache, lines } = await openCache(t, proxy.port);
+    const served = serve(t, cache);
+    await served.manager.load("m", {});
+    await untilHit(cache, () => ask(served, 1));
+    await proxy.enter({ kind: "stalls" });
+    const waited = [];
+    for (let value = 2; value < 12; value += 1) {
+      const { lookupUs } = cache.statistics();
+      assert.deepEqual(await ask(served, value), [value]);
+      waited.push((cache.statistics().lookupUs - lookupUs) / 1000);
+    }
+    // One lookup has met the silence; the others knew of it.
+    assert.equal(waited.filter((ms) => ms >= 250).length, 1, waited.join());
+    await proxy.enter({ kind: "well" });
+    await untilTrue(() => lines.some((line) => line.includes("connected again")));
+    await untilHit(cache, () => ask(served, 1));
+  });
+
+  test("a cache that is cut, reset, late or refused fails no request, and answers again", async (t) => {
+    const server = await startRedis(t);
+    await using proxy = await StoreProxy.start(server.port);
+    const { cache } = await openCache(t, proxy.port);
+    const served = serve(t, cache);
+    await served.manager.load("m", {});
+    const states: readonly StoreState[] = [
+      { kind: "cuts", afterBytes: 3 },
+      { kind: "resets" },
+      { kind: "late", delayMs: 1000 },
+      { kind: "refuses" },
+    ];
+    for (const state of states) {
+      await untilHit(cache, () => ask(served, 1));
+      await proxy.enter(state);
+      const { numFailures } = cache.statistics();
+      assert.deepEqual(await Promise.all([5, 6, 7].map((value) => ask(served, value))), [[5], [6], [7]]);
+      assert.ok(cache.statistics().numFailures > numFailures, state.kind);
+      await proxy.enter({ kind: "well" });
+    }
+    await untilHit(cache, () => ask(served, 1));
   });
 
   test("a user and a password are needed and never told; without them requests are computed", async (t) => {

@@ -11,6 +11,7 @@ import { openStore, openStores, type StoreOptions } from "../../retrieval/src/st
 import type { Row, VectorStore } from "../../retrieval/src/stores/vector-store.ts";
 import { startMongoWireServer } from "../fakes/mongo-wire-server.ts";
 import { noFerret, startFerret } from "../support/ferret-server.ts";
+import { eventually } from "../support/probe-server.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "nereid-mongo-"));
 after(() => rmSync(folder, { recursive: true, force: true }));
@@ -85,9 +86,13 @@ test("a server that goes away fails look-ups clearly, and is found again by itse
   await server.pause();
   await assert.rejects(store.search("things", QUERY), {
     code: "unavailable",
-    message: /^mongodb:\/\/127\.0\.0\.1:\d+\/shop is away \(\w+\)/,
+    message: /^mongodb:\/\/127\.0\.0\.1:\d+\/shop is away \(\w+: [^)]+\)/,
   });
   await server.resume();
+  await eventually(
+    () => store.search("things", QUERY).catch(() => undefined),
+    (found) => found !== undefined,
+  );
   await expectDocuments(store);
   await store.close();
   const away = openStore(url.replace(/:\d+\//, ":1/"), { ...OPTIONS, timeoutMs: 300 });

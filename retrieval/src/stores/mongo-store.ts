@@ -6,6 +6,7 @@
 
 import { ServerError } from "@nereid/server/core/server-error";
 import type { Collection, Db, MongoClient, Filter as MongoFilter } from "mongodb";
+import { AwayWindow } from "./away-window.ts";
 import { displayAddress } from "./postgres-connection.ts";
 import type {
   CollectionShape,
@@ -53,6 +54,9 @@ const SCORES: Readonly<Record<Metric, (score: number) => number>> = {
   dot: (score) => 2 * score - 1,
   l2: (score) => 1 - 1 / score,
 };
+/** Names of the driver's errors that say that no server answers. */
+const AWAY = /Network|ServerSelection|Timeout|NotConnected|TopologyClosed|PoolClosed|PoolCleared|Parse|Expired/;
+const MAX_REASON_CHARS = 300;
 const UNKNOWN_STAGE = 40_324;
 /** Command not found, not implemented, and Atlas without an index service. */
 const NO_SEARCH = new Set([UNKNOWN_STAGE, 59, 238, 31_082, 6_047_401]);
@@ -60,11 +64,13 @@ const NO_SEARCH = new Set([UNKNOWN_STAGE, 59, 238, 31_082, 6_047_401]);
 export class MongoStore implements VectorStore {
   readonly location: string;
   readonly #options: MongoOptions;
+  readonly #window: AwayWindow;
   #client: Promise<MongoClient> | undefined;
 
   constructor(options: MongoOptions) {
     this.location = displayAddress(options.url);
     this.#options = options;
+    this.#window = new AwayWindow(this.location);
   }
 
   async search(name: string, query: SearchQuery): Promise<readonly (readonly Hit[])[]> {
@@ -126,9 +132,12 @@ export class MongoStore implements VectorStore {
   }
 
   async #run<T>(name: string, work: (rows: Collection<StoredRow>) => Promise<T>): Promise<T> {
+    this.#window.expectThere();
     try {
       const database = await this.#database();
-      return await work(database.collection<StoredRow>(name));
+      const result = await work(database.collection<StoredRow>(name));
+      this.#window.answered();
+      return result;
     } catch (error) {
       throw error instanceof ServerError ? error : this.#explain(error);
     }
@@ -141,11 +150,14 @@ export class MongoStore implements VectorStore {
     return (await this.#client).db(path ?? DEFAULT_DATABASE);
   }
 
-  /** The driver discovers servers, retries and reconnects itself. */
+  /**
+   * A connected client discovers servers and reconnects itself. One whose first connect failed closes its topology for ever:
+   * the next call makes another.
+   */
   async #connect(): Promise<MongoClient> {
     const { MongoClient } = await importDriver();
     const { url, maxConnections, timeoutMs } = this.#options;
-    return new MongoClient(url, {
+    const client = new MongoClient(url, {
       appName: "nereid",
       maxPoolSize: maxConnections,
       serverSelectionTimeoutMS: timeoutMs,
@@ -153,6 +165,13 @@ export class MongoStore implements VectorStore {
       socketTimeoutMS: timeoutMs,
       waitQueueTimeoutMS: timeoutMs,
     });
+    try {
+      return await client.connect();
+    } catch (error) {
+      this.#client = undefined;
+      await client.close().catch(() => undefined);
+      throw error;
+    }
   }
 
   #explain(error: unknown): ServerError {
@@ -162,16 +181,35 @@ export class MongoStore implements VectorStore {
       return new ServerError("unsupported", `${this.location} has no $vectorSearch; ${fix}`, { cause: error });
     }
     if (code === 18 || code === 13)
-      return new ServerError("unavailable", `${this.location} refuses the user or password`);
+      return new ServerError("unavailable", `${this.location} refuses the user or password`, { cause: error });
     const kind = String(name);
-    if (/Network|ServerSelection|Timeout|NotConnected|PoolClosed|PoolCleared|Parse/.test(kind) || code === 50) {
-      const text = `${this.location} is away (${kind}); it is looked for again with the next request`;
+    const tooOld = incompatibility(error);
+    if (tooOld !== undefined) {
+      const text = `${this.location} does not fit the MongoDB driver: ${tooOld}`;
       return new ServerError("unavailable", text, { cause: error });
     }
-    return new ServerError("internal", `${this.location} refused a command (${kind} ${String(code ?? "")})`, {
-      cause: error,
-    });
+    if (AWAY.test(kind) || code === 50) return this.#window.failed(`${kind}: ${reasonOf(error)}`, error);
+    const text = `${this.location} refused a command (${kind} ${String(code ?? "")}): ${reasonOf(error)}`;
+    return new ServerError("internal", text, { cause: error });
   }
+}
+
+/** The driver tells a server of another release as one that it cannot find. */
+function incompatibility(error: unknown): string | undefined {
+  const { name, message, reason } = error as {
+    readonly name?: unknown;
+    readonly message?: unknown;
+    readonly reason?: { readonly compatibilityError?: unknown };
+  };
+  if (name === "MongoCompatibilityError") return String(message);
+  const found = reason?.compatibilityError;
+  return typeof found === "string" ? found : undefined;
+}
+
+/** The driver's words, which hold hosts and no credentials, on one line and within bounds. */
+function reasonOf(error: unknown): string {
+  const { message } = error as { readonly message?: unknown };
+  return String(message).replaceAll(/\s+/g, " ").slice(0, MAX_REASON_CHARS);
 }
 
 async function searchOne(

@@ -5,6 +5,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { ServerError } from "@nereid/server/core/server-error";
 import type { Pool } from "pg";
+import { AwayWindow } from "./away-window.ts";
 import type { SqlParameter } from "./sql-filter.ts";
 import { INDEX_SETTING, type SqlConnection, SqlError, type SqlRow } from "./sql-store.ts";
 
@@ -17,8 +18,6 @@ export interface PostgresOptions {
 }
 
 const RETRY_PAUSE_MS = 50;
-/** After a failed connect, calls fail without a further attempt for this many ms. */
-const AWAY_MS = 1000;
 const IDLE_MS = 30_000;
 const SQL_STATE = /^[0-9A-Z]{5}$/;
 /** The server is stopping, starting, or has too many connections: classes 08, 53, and parts of 57. */
@@ -29,17 +28,17 @@ const CANCELLED_BY_TIMEOUT = "57014";
 export class PostgresConnection implements SqlConnection {
   readonly location: string;
   readonly #options: PostgresOptions;
+  readonly #window: AwayWindow;
   #pool: Promise<Pool> | undefined;
-  #awayUntilMs = Number.NEGATIVE_INFINITY;
-  #reason = "";
 
   constructor(options: PostgresOptions) {
     this.location = displayAddress(options.url);
     this.#options = options;
+    this.#window = new AwayWindow(this.location);
   }
 
   async query(text: string, parameters: readonly SqlParameter[]): Promise<readonly SqlRow[]> {
-    if (performance.now() < this.#awayUntilMs) throw this.#away();
+    this.#window.expectThere();
     const { retries } = this.#options;
     for (let attempt = 0; ; attempt++) {
       try {
@@ -47,9 +46,7 @@ export class PostgresConnection implements SqlConnection {
       } catch (error) {
         if (!isLoss(error)) throw this.#explain(error);
         if (attempt === retries || CONNECT_TIMEOUT.test(String(error))) {
-          this.#awayUntilMs = performance.now() + AWAY_MS;
-          this.#reason = reasonOf(error);
-          throw this.#away(error);
+          throw this.#window.failed(reasonOf(error), error);
         }
         await sleep(RETRY_PAUSE_MS * 2 ** attempt);
       }
@@ -65,7 +62,7 @@ export class PostgresConnection implements SqlConnection {
   async #run(text: string, parameters: readonly SqlParameter[]): Promise<readonly SqlRow[]> {
     this.#pool ??= this.#open();
     const { rows } = await (await this.#pool).query<SqlRow>(text, [...parameters]);
-    this.#awayUntilMs = Number.NEGATIVE_INFINITY;
+    this.#window.answered();
     return rows;
   }
 
@@ -100,16 +97,6 @@ export class PostgresConnection implements SqlConnection {
       return new SqlError(code, String(message));
     }
     return error;
-  }
-
-  #away(cause?: unknown): ServerError {
-    return new ServerError(
-      "unavailable",
-      `${this.location} is away (${this.#reason}); it is tried again every second`,
-      {
-        cause,
-      },
-    );
   }
 }
 

@@ -18,6 +18,12 @@ const MAX_VALUE_BYTES = 64 << 20;
 /** Maximum bytes of pending writes: more is dropped while Redis is slow. */
 const MAX_PENDING_BYTES = 256 << 20;
 const RECONNECT = { firstMs: 100, maxMs: 5000 };
+/**
+ * A connection that is silent so long is closed, also in its handshake, which no command's timeout covers. Pings at half that
+ * time keep idle ones.
+ */
+const MIN_SILENCE_MS = 2000;
+const SILENT_ANSWERS = 4;
 const US_PER_MS = 1000;
 
 type Client = ReturnType<typeof connect>;
@@ -35,6 +41,7 @@ export class RedisCache implements RemoteResponseCache, AsyncDisposable {
   #insertionMs = 0;
   #pendingBytes = 0;
   #isTroubled = false;
+  #isClosed = false;
 
   private constructor(settings: RedisSettings, log: Logger) {
     this.#log = log;
@@ -76,7 +83,7 @@ export class RedisCache implements RemoteResponseCache, AsyncDisposable {
     const startMs = performance.now();
     this.#pendingBytes += bytes;
     withinMs(client.set(KEY_PREFIX + key, encodeEntry(outputs)), this.#answerTimeoutMs)
-      .catch((error: unknown) => this.#failed(error))
+      .catch((error: unknown) => this.#failed(client, error))
       .finally(() => {
         this.#pendingBytes -= bytes;
         this.#insertionMs += performance.now() - startMs;
@@ -94,6 +101,7 @@ export class RedisCache implements RemoteResponseCache, AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
+    this.#isClosed = true;
     for (const client of this.#clients) if (client.isOpen) client.destroy();
   }
 
@@ -107,7 +115,7 @@ export class RedisCache implements RemoteResponseCache, AsyncDisposable {
       const value = await withinMs(client.get(KEY_PREFIX + key), this.#answerTimeoutMs);
       return value === null ? undefined : decodeEntry(value);
     } catch (error) {
-      this.#failed(error);
+      this.#failed(client, error);
       return undefined;
     }
   }
@@ -122,9 +130,18 @@ export class RedisCache implements RemoteResponseCache, AsyncDisposable {
     return undefined;
   }
 
-  #failed(error: unknown): void {
+  #failed(client: Client, error: unknown): void {
     this.#numFailures += 1;
     this.#troubled(error);
+    if (error instanceof LateAnswer && client.isReady && !this.#isClosed) this.#replace(client);
+  }
+
+  /** A connection without answers may be half open, and each lookup over it waits: lookups miss until there is another. */
+  #replace(client: Client): void {
+    client.destroy();
+    client.connect().catch((error: unknown) => {
+      if (!this.#isClosed) this.#troubled(error);
+    });
   }
 
   /** Logged once, until it works again. */
@@ -144,12 +161,16 @@ export class RedisCache implements RemoteResponseCache, AsyncDisposable {
   }
 }
 
+class LateAnswer extends Error {}
+
 function connect(settings: RedisSettings) {
   const { host, port, user, password, db, connectTimeoutMs, tls } = settings;
+  const silenceMs = Math.max(MIN_SILENCE_MS, SILENT_ANSWERS * settings.answerTimeoutMs);
   const socket = {
     host,
     port,
     connectTimeout: connectTimeoutMs,
+    socketTimeout: silenceMs,
     reconnectStrategy: (retries: number) => backoffMs(retries + 1, RECONNECT),
   };
   const client = createClient({
@@ -157,6 +178,7 @@ function connect(settings: RedisSettings) {
     ...(user === undefined ? {} : { username: user }),
     ...(password === undefined ? {} : { password }),
     database: db,
+    pingInterval: silenceMs / 2,
     disableOfflineQueue: true,
     RESP: 2,
   });
@@ -183,11 +205,11 @@ function read(setting: string, file: string): Buffer {
   }
 }
 
-/** @throws Error on a timeout */
+/** @throws LateAnswer on a timeout */
 async function withinMs<T>(action: Promise<T>, limitMs: number): Promise<T> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(new Error(`no answer within ${limitMs} ms`)), limitMs);
+    timer = setTimeout(() => reject(new LateAnswer(`no answer within ${limitMs} ms`)), limitMs);
   });
   try {
     return await Promise.race([action, late]);

@@ -70,7 +70,7 @@ export class ModelManager {
   /** Loads or reloads the model of that name in each repository, with the models that it calls. @throws ServerError */
   async load(name: string, options: LoadOptions): Promise<void> {
     expectModelName(name);
-    await this.#sources.tryRefresh();
+    await this.#sources.tryRefresh(name);
     const hasFiles = options.files !== undefined && options.files.size > 0; // they are of one model
     const keys = hasFiles ? [this.#sources.keyOf(name)] : this.#sources.keysNamed(name);
     const failures: ServerError[] = [];

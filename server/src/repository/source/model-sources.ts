@@ -11,11 +11,13 @@ import type { Logger } from "../../observe/log.ts";
 import { ambiguousName, modelKey, modelKeyText, nameOfKey, namespaceOfKey } from "../model-key.ts";
 import { type ModelFolder, readModelFolder } from "./model-folder.ts";
 import { writeOverrideFolder } from "./override-folder.ts";
+import { PlaceRefresh } from "./place-refresh.ts";
 import {
   type LocalizedModel,
   type ModelMapping,
   mappedLocation,
   type RepositoryLocation,
+  StoreFailure,
 } from "./repository-location.ts";
 
 /** A model folder with a parsed configuration: it passed the poll and may be loaded. */
@@ -48,6 +50,7 @@ const MAX_INDEX_AGE_MS = 5000;
 export class ModelSources {
   readonly #options: ModelSourcesOptions;
   readonly #places: RepositoryLocation[];
+  readonly #refreshes = new WeakMap<RepositoryLocation, PlaceRefresh>();
   #refreshedMs = 0;
   #isRefreshing = false;
 
@@ -87,7 +90,7 @@ export class ModelSources {
 
   /** Refreshes remote repositories. @throws ServerError when one is unreachable */
   async refresh(): Promise<void> {
-    for (const place of this.#places) await place.refresh();
+    await Promise.all(this.#places.map((place) => place.refresh()));
     this.#refreshedMs = performance.now();
   }
 
@@ -101,15 +104,30 @@ export class ModelSources {
     });
   }
 
-  /** As `refresh`; an unreachable repository keeps its last state, and the log says why. */
-  async tryRefresh(): Promise<void> {
-    for (const place of this.#places) {
-      await place.refresh().catch((error: unknown) => {
-        const text = `cannot look at repository '${place.path}': ${ServerError.from(error).message}`;
-        this.#options.log.error("model_repository", text);
-      });
-    }
+  /**
+   * As `refresh`; an unreachable repository keeps its last state, and the log says why. Waits in full for the repositories
+   * that have the model `name`, or for all when none has it; for the others a moment.
+   */
+  async tryRefresh(name?: string): Promise<void> {
+    const isKnown = name === undefined || this.#places.some((place) => place.has(name));
+    await Promise.all(
+      this.#places.map((place) => {
+        const refresh = this.#refreshOf(place);
+        const isNeeded = name !== undefined && (!isKnown || place.has(name));
+        return isNeeded ? refresh.complete() : refresh.look();
+      }),
+    );
     this.#refreshedMs = performance.now();
+  }
+
+  #refreshOf(place: RepositoryLocation): PlaceRefresh {
+    const known = this.#refreshes.get(place);
+    if (known !== undefined) return known;
+    const made = new PlaceRefresh(place, ({ message }) => {
+      this.#options.log.error("model_repository", `cannot look at repository '${place.path}': ${message}`);
+    });
+    this.#refreshes.set(place, made);
+    return made;
   }
 
   async close(): Promise<void> {
@@ -208,7 +226,7 @@ export class ModelSources {
     return more.length > 0 || !this.exists(other) ? own : other;
   }
 
-  /** Clients get one text for any problem in a model's folder; the reason goes to the log. */
+  /** Clients get one text for any problem in a model's folder, whose reason goes to the log, and a store's own reason. */
   async pollForClient<T>(key: string, action: () => T | Promise<T>): Promise<T> {
     try {
       return await action();
@@ -223,7 +241,9 @@ export class ModelSources {
       "model_repository",
       `Poll failed for model directory '${modelKeyText(key)}': ${error.message}`,
     );
-    return new ServerError("internal", `failed to load '${nameOfKey(key)}', failed to poll from model repository`);
+    const text = `failed to load '${nameOfKey(key)}', failed to poll from model repository`;
+    if (!(error instanceof StoreFailure)) return new ServerError("internal", text);
+    return new StoreFailure(error.code, `${text}: ${error.message}`, { cause: error });
   }
 
   /** Files of the load request, or else of the repository. @throws ServerError */
@@ -259,7 +279,12 @@ export class ModelSources {
     const found = this.#found(key);
     const [place] = found;
     if (place === undefined) {
-      throw new ServerError("not_found", `failed to poll model '${name}': model not found in any model repository.`);
+      const text = `failed to poll model '${name}': model not found in any model repository.`;
+      const [failure] = this.#places.flatMap((each) => this.#refreshOf(each).failure ?? []);
+      if (failure === undefined) throw new ServerError("not_found", text);
+      throw new StoreFailure(failure.code, `not found where it can be looked for; ${failure.message}`, {
+        cause: failure,
+      });
     }
     if (found.length > 1) {
       const text = `failed to poll model '${name}': not unique across all model repositories`;

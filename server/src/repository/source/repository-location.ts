@@ -92,7 +92,13 @@ export function remoteLocation(remote: RemoteRepository): RepositoryLocation {
   };
 }
 
-/** Errors of a store are for the operator; they hold no secrets. */
+/** A store's own reason: it holds no secrets, and a client who asks for a load may read it. */
+export class StoreFailure extends ServerError {}
+
+/** System errors of a network that may be there again (Node, "Common system errors"). */
+const AWAY = /^E(?:CONN|HOST|NET|PIPE|TIMEDOUT|NOTFOUND|AI_AGAIN)/;
+
+/** @throws StoreFailure: unavailable when the same may work later, else internal */
 export async function wrapError<T>(action: Promise<T>): Promise<T> {
   try {
     return await action;
@@ -100,6 +106,14 @@ export async function wrapError<T>(action: Promise<T>): Promise<T> {
     if (error instanceof ServerError) throw error;
     const text = error instanceof Error ? error.message : String(error);
     const fix = error instanceof Error && "fix" in error && typeof error.fix === "string" ? `. ${error.fix}` : "";
-    throw new ServerError("internal", `${text}${fix}`, { cause: error });
+    throw new StoreFailure(isAway(error) ? "unavailable" : "internal", `${text}${fix}`, { cause: error });
   }
+}
+
+function isAway(thrown: unknown): boolean {
+  for (let error = thrown; error instanceof Error; error = error.cause) {
+    if (error.name === "TransientFailure") return true; // of the package of stores
+    if ("code" in error && AWAY.test(String(error.code))) return true;
+  }
+  return false;
 }

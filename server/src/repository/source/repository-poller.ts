@@ -1,11 +1,12 @@
 /**
  * `--model-control-mode=poll`: polls the repositories and applies changes. A model that fails is logged and retried
- * only when its files change; served models keep serving. Source: Triton documentation, "Model Management", Model
- * Control Mode POLL.
+ * when its files change, or at each poll while its store is unavailable; served models keep serving. Source: Triton
+ * documentation, "Model Management", Model Control Mode POLL.
  */
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { ServerError } from "../../core/server-error.ts";
 import type { Logger } from "../../observe/log.ts";
+import { StoreFailure } from "./repository-location.ts";
 
 /** The part of the manager that the poller needs. */
 export interface PolledRepository {
@@ -80,8 +81,10 @@ export class RepositoryPoller implements Disposable {
     const fingerprint = this.#fingerprint(key);
     if (this.#seen.get(key) === fingerprint) return;
     this.#seen.set(key, fingerprint);
-    await this.#repository.loadKey(key, {}).catch((error: unknown) => {
-      this.#log.error("repository_poller", ServerError.from(error).message.trimEnd());
+    await this.#repository.loadKey(key, {}).catch((thrown: unknown) => {
+      const error = ServerError.from(thrown);
+      this.#log.error("repository_poller", error.message.trimEnd());
+      if (error instanceof StoreFailure && error.code === "unavailable") this.#seen.delete(key); // the store may be back at the next poll
     });
   }
 
