@@ -19,6 +19,7 @@ import { guidedOutputsSoak } from "../tests/soak/guided-outputs.ts";
 import { kernelsSoak } from "../tests/soak/kernels.ts";
 import { mutantsSoak } from "../tests/soak/mutants.ts";
 import { pipelineSoak } from "../tests/soak/pipeline.ts";
+import { engineFaultsSoak, typescriptFaultsSoak } from "../tests/soak/process-faults.ts";
 import { pythonFaultsSoak } from "../tests/soak/python-faults.ts";
 import { realLoadsSoak } from "../tests/soak/real-loads.ts";
 import { reloadsSoak } from "../tests/soak/reloads.ts";
@@ -43,6 +44,8 @@ const ALL: readonly Soak[] = [
   schedulingSoak,
   reloadsSoak,
   pythonFaultsSoak,
+  engineFaultsSoak,
+  typescriptFaultsSoak,
   kernelsSoak,
   visionSoak,
   floatsSoak,

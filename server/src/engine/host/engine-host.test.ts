@@ -135,8 +135,8 @@ for (const signal of ["SIGSEGV", "SIGABRT", "SIGKILL"] as const) {
     while (host.stats().scheduled < 4) await sleep(2);
     kill(host, signal);
     while (host.isReady()) await sleep(1);
-    const refused = collect(host.generate(request([1])));
-    await assert.rejects(refused, /engine host of 'tiny' is not ready: it is being restarted/);
+    const { tokens } = await collect(host.generate(request([1]))); // waits for the next host
+    assert.equal(tokens.length, 12);
     const results = await settled;
     for (const each of results.slice(0, 4)) {
       assert.equal(each.status, "rejected");
@@ -157,6 +157,29 @@ for (const signal of ["SIGSEGV", "SIGABRT", "SIGKILL"] as const) {
     await host.close();
   });
 }
+
+test("a request that waits outlives a host that is killed while it loads", async (t) => {
+  const { host } = await startHost(t);
+  await collect(host.generate(request([5])));
+  const { pid } = host;
+  kill(host, "SIGKILL");
+  while (host.isReady() || host.pid === undefined || host.pid === pid) await sleep(1);
+  const waiting = collect(host.generate(request([1])));
+  kill(host, "SIGKILL");
+  assert.equal((await waiting).tokens.length, 12);
+  await host.close();
+});
+
+test("a request is refused while a host is away for longer than is worth waiting", async (t) => {
+  const { host } = await startHost(t, { maxWaitMs: 0 });
+  await collect(host.generate(request([5])));
+  kill(host, "SIGKILL");
+  while (host.isReady()) await sleep(1);
+  const refused = collect(host.generate(request([1])));
+  await assert.rejects(refused, /engine host of 'tiny' is not ready: it is being restarted/);
+  await untilReady(host);
+  await host.close();
+});
 
 test("start() rejects with the cause when loading fails, exits or hangs", async (t) => {
   await assert.rejects(startHost(t, {}, "fail-at-load"), /^ServerError: no weights in the folder$/);

@@ -35,9 +35,11 @@ export interface EngineHostOptions {
   /** Silence of a host that has work, after which it counts as hung. */
   readonly stepTimeoutMs?: number;
   readonly firstBackoffMs?: number;
+  /** Requests wait for a new host that is expected within this time; else they are refused. */
+  readonly maxWaitMs?: number;
 }
 
-const DEFAULTS = { loadTimeoutMs: 600_000, stepTimeoutMs: 300_000, firstBackoffMs: 250 };
+const DEFAULTS = { loadTimeoutMs: 600_000, stepTimeoutMs: 300_000, firstBackoffMs: 250, maxWaitMs: 30_000 };
 const MAX_BACKOFF_MS = 30_000;
 /** A host that ran this long was sound: the next failure starts again with the first pause. One that has served has none. */
 const SOUND_AFTER_MS = 60_000;
@@ -64,6 +66,11 @@ export class EngineHost implements Generator {
   /** The present process has ended a request. */
   #hasServed = false;
   #readySinceMs = 0;
+  #spawnedMs = 0;
+  /** The last load took this long. */
+  #loadMs = 0;
+  /** Before the next host is started. */
+  #pauseMs = 0;
   #lastSignMs = 0;
   readonly #arrival = { nowMs: 0 };
   /** Last line that the process wrote to its standard error. */
@@ -142,7 +149,7 @@ export class EngineHost implements Generator {
   }
 
   #accept(request: GenerateRequest, queue: ChunkQueue): void {
-    if (this.#state !== "ready") {
+    if (this.#state !== "ready" && !this.#isWorthWaiting()) {
       throw new ServerError(
         "unavailable",
         `engine host of '${this.#options.name}' is not ready: it is being restarted`,
@@ -164,7 +171,12 @@ export class EngineHost implements Generator {
     if (this.#pending.size === 0) this.#lastSignMs = performance.now();
     this.#pending.set(id, pending);
     queue.onCancel(() => this.#cancel(id, pending));
-    this.#submit(id, pending);
+    if (this.#state === "ready") this.#submit(id, pending); // else the next host gets it
+  }
+
+  #isWorthWaiting(): boolean {
+    if (this.#state === "closed" || this.#info === undefined) return false;
+    return this.#pauseMs + this.#loadMs <= this.#options.maxWaitMs;
   }
 
   #submit(id: number, pending: PendingRequest): void {
@@ -183,6 +195,7 @@ export class EngineHost implements Generator {
 
   #spawn(): void {
     this.#state = "starting";
+    this.#spawnedMs = performance.now();
     this.#killedBecause = undefined;
     this.#lastError = "";
     const { log, name, env, spec, loadTimeoutMs } = this.#options;
@@ -245,6 +258,7 @@ export class EngineHost implements Generator {
     this.#info = info;
     this.#state = "ready";
     this.#readySinceMs = performance.now();
+    this.#loadMs = this.#readySinceMs - this.#spawnedMs;
     this.#loaded?.resolve(info);
     this.#loaded = undefined;
     for (const [id, pending] of this.#pending) this.#submit(id, pending);
@@ -268,27 +282,29 @@ export class EngineHost implements Generator {
       this.#loaded.reject(new ServerError("internal", `${message} while loading${why}`));
       return;
     }
-    this.#failStarted(message, wasReady);
     const isSound = hasServed || (wasReady && performance.now() - this.#readySinceMs > SOUND_AFTER_MS);
     this.#numFailures = isSound ? 1 : this.#numFailures + 1;
+    // One that was killed while it loaded says nothing about the next one; one that could not load does.
+    const mayLoad = wasReady || (this.#killedBecause === undefined && this.#numFailures <= MAX_ATTEMPTS);
+    this.#failStarted(message, mayLoad);
     const backoff = { firstMs: this.#options.firstBackoffMs, maxMs: MAX_BACKOFF_MS };
-    const pauseMs = hasServed ? 0 : backoffMs(this.#numFailures, backoff);
+    this.#pauseMs = hasServed ? 0 : backoffMs(this.#numFailures, backoff);
     this.#state = "pausing";
-    log.info("engine_host", `${name}: starting a new engine host in ${pauseMs} ms`);
-    this.#timer = setTimeout(() => this.#spawn(), pauseMs);
+    log.info("engine_host", `${name}: starting a new engine host in ${this.#pauseMs} ms`);
+    this.#timer = setTimeout(() => this.#spawn(), this.#pauseMs);
   }
 
   /**
    * Started requests fail. The others wait for the next host, unless no host could be loaded or several died under
    * them.
    */
-  #failStarted(message: string, wasReady: boolean): void {
+  #failStarted(message: string, mayLoad: boolean): void {
     for (const pending of [...this.#pending.values()]) {
       if (pending.isCancelled) {
         pending.endUnused();
         continue;
       }
-      if (wasReady && !pending.isStarted && pending.attempts < MAX_ATTEMPTS) continue;
+      if (mayLoad && !pending.isStarted && pending.attempts < MAX_ATTEMPTS) continue;
       const state = pending.isStarted ? "while it served this request" : "before this request was started";
       pending.failed(new ServerError("internal", `${message} ${state}`, { reason: "BACKEND" }));
     }
