@@ -90,6 +90,8 @@ export interface FrontendExtras {
   readonly env?: Environment;
   /** The folder of SageMaker's models; absent: its own. */
   readonly sagemakerModels?: string;
+  /** Limits of connections, over all listeners; absent: those of this machine. */
+  readonly peers?: PeerConnections;
 }
 
 export function frontendsOf(
@@ -97,13 +99,13 @@ export function frontendsOf(
   server: ModelServer,
   metrics: MetricRegistry,
   log: Logger,
-  { keys, mcp, console, env = process.env, sagemakerModels }: FrontendExtras = {},
+  { keys, mcp, console, env = process.env, sagemakerModels, peers = new PeerConnections() }: FrontendExtras = {},
 ): RunningFrontends {
   const endpoints = new Map<Protocol, { address: string; port: number }>();
   const open = new Map<string, OpenWork>();
   const closers: (() => Promise<void>)[] = [];
   const services = createServices(
-    { options, server, metrics, log, env, open, keys, mcp, console, sagemakerModels },
+    { options, server, metrics, log, env, open, keys, mcp, console, sagemakerModels, peers },
     closers,
   );
   const inference = services.filter(({ protocol }) => protocol !== "metrics");
@@ -171,7 +173,7 @@ interface Parts {
 
 /** `closers` end streams that would stay open for ever. */
 function createServices(
-  { options, ...rest }: Omit<Parts, "load" | "regions" | "threads" | "apis" | "bodyBudget" | "peers">,
+  { options, ...rest }: Omit<Parts, "load" | "regions" | "threads" | "apis" | "bodyBudget">,
   closers: (() => Promise<void>)[],
 ): Service[] {
   const { metrics, log, open } = rest;
@@ -187,7 +189,6 @@ function createServices(
     apis,
     threads: jsonThreads(options),
     bodyBudget: defaultBodyBudget(),
-    peers: new PeerConnections(),
   };
   const services =
     options.http.isEnabled && options.grpc.isEnabled && options.http.isOnePort
