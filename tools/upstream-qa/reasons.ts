@@ -39,6 +39,13 @@ const KNOWN: readonly KnownReason[] = [
   },
   {
     suite: /L0_grpc_state_cleanup/,
+    name: /shutdownserver/,
+    message: /not raised/,
+    reason:
+      "a race of the case: it sends the requests within milliseconds of SIGINT, and a server that has no CPU meanwhile reads them and the signal in one turn, and answers them all",
+  },
+  {
+    suite: /L0_grpc_state_cleanup/,
     message: /expected a single response/,
     reason:
       "a model that is not decoupled and responds four times is refused; Triton sends the first response on streams",

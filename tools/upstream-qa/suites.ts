@@ -13,10 +13,12 @@ const ONNX_PYTHON = { BACKENDS: "onnx python" };
 
 export const SUITES: Readonly<Record<string, SuiteSettings>> = {
   L0_backend_identity: {},
+  L0_backend_onnxruntime: {},
   L0_backend_python: {},
   L0_batch_input: { env: ONNX },
   L0_batcher: { env: ONNX_PYTHON },
   L0_client_nobatch: {},
+  L0_client_timeout: {},
   L0_cmdline_trace: {},
   L0_config_json: {},
   L0_custom_model_config: {},
@@ -44,6 +46,8 @@ export const SUITES: Readonly<Record<string, SuiteSettings>> = {
   L0_model_queue: {},
   L0_model_update: {},
   L0_nan_inf: {},
+  L0_nullchar_string: {},
+  L0_onnx_optimization: {},
   L0_optional_input: {},
   L0_output_name: {},
   L0_output_validation: {},
@@ -79,7 +83,9 @@ const EXCLUDED: readonly (readonly [RegExp, string])[] = [
     /java|go_client|nodejs_client|client_build|client_valgrind|sdk|python_client/,
     "a test of clients, not of the server",
   ],
+  [/storage_S3_local/, "a program of MinIO, downloaded by the script; tests/stores has moto's server"],
   [/storage_(S3|azure|swift)/, "an account at a cloud store; tests/stores has a local one"],
+  [/additional_dependency_dirs/, "Windows: the script refuses Linux"],
   [
     /simple_lib|multi_server|^L0_io$|^L0_json$|^L0_memory$|register|async_work|python_api|output_detail|passive$/,
     "programs that link libtritonserver",
