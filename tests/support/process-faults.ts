@@ -152,13 +152,17 @@ async function underLoad(subject: FaultSubject, tally: FaultTally, work: () => P
 }
 
 /** Median milliseconds of a load, as the requests under way leave it. */
-async function timeLoads({ server, copy }: FaultSubject): Promise<number> {
+async function timeLoads({ server, copy, program }: FaultSubject): Promise<number> {
+  const numChildren = async (): Promise<number> =>
+    program === undefined ? 0 : (await childrenOf(server.pid, program)).length;
+  const numBefore = await numChildren();
   const times: number[] = [];
   for (let load = 0; load < NUM_LOADS; load += 1) {
     const startMs = performance.now();
     await post(`${server.baseUrl}/v2/repository/models/${copy}/load`);
     times.push(Math.round(performance.now() - startMs));
     await post(`${server.baseUrl}/v2/repository/models/${copy}/unload`);
+    await eventually(numChildren, (count) => count === numBefore); // an unload is answered before the process has ended
   }
   return median(times);
 }
