@@ -54,6 +54,7 @@ const REFUSED: readonly [what: string, request: string][] = [
   ["a chunk of 2^64 bytes", post(["Transfer-Encoding: chunked"], `10000000000000000${CRLF}`)],
   ["a chunk size that is no number", post(["Transfer-Encoding: chunked"], `zz${CRLF}`)],
   ["a transfer encoding nobody knows", post(["Transfer-Encoding: chunked, gzip"], "")],
+  ["two hosts", `GET /v2 HTTP/1.1${CRLF}Host: x${CRLF}hOST: y${CRLF}${CRLF}`],
   ["white space before a colon", post(["Content-Length : 4"], "aaaa")],
   ["a line feed alone after a header", "GET /v2 HTTP/1.1\nHost: x\n\n"],
   ["headers of 20 KB", `GET /v2 HTTP/1.1${CRLF}Host: x${CRLF}X: ${"x".repeat(20_000)}${CRLF}${CRLF}`],

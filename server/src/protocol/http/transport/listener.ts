@@ -23,6 +23,7 @@ import { httpActivity } from "../../peer-connections.ts";
 import type { TlsMaterial } from "../../tls-files.ts";
 import type { HttpCall } from "../http-call.ts";
 import type { HttpReply, HttpStreamReply } from "../http-reply.ts";
+import { errorBody } from "../status.ts";
 import { answerStream } from "./answer-stream.ts";
 import { Http2Call } from "./http2-call.ts";
 import { NodeCall } from "./node-call.ts";
@@ -210,6 +211,11 @@ export class HttpListener {
   }
 
   #accept(request: IncomingMessage, response: ServerResponse): void {
+    if (numHosts(request.rawHeaders) > 1) {
+      response.shouldKeepAlive = false;
+      response.writeHead(400, { "Content-Type": "application/json" }).end(errorBody(TWO_HOSTS));
+      return;
+    }
     this.#latest.set(request.socket, response);
     this.#silent.heard(request.socket);
     if (this.#isDraining) this.#lastUseMs = performance.now();
@@ -260,6 +266,20 @@ export class HttpListener {
 function endTrace(trace: RequestTrace): void {
   trace.mark("HTTP_SEND_END", performance.now());
   trace.end();
+}
+
+/** Proxies and servers that take another one of two hosts disagree on whom a request is for (RFC 9112, 3.2; CWE-444). */
+const TWO_HOSTS = "Expected one Host header, got several";
+const HOST_LENGTH = 4;
+
+/** Names and values in turn. */
+function numHosts(rawHeaders: readonly string[]): number {
+  let count = 0;
+  for (let i = 0; i < rawHeaders.length; i += 2) {
+    const name = rawHeaders[i] ?? "";
+    if (name.length === HOST_LENGTH && name.toLowerCase() === "host") count += 1;
+  }
+  return count;
 }
 
 /** Clients of HTTP/1.0, load balancers among them, send no Host, and Triton asks nobody for it. */
