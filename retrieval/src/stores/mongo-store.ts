@@ -56,6 +56,8 @@ const SCORES: Readonly<Record<Metric, (score: number) => number>> = {
 };
 /** Names of the driver's errors that say that no server answers. */
 const AWAY = /Network|ServerSelection|Timeout|NotConnected|TopologyClosed|PoolClosed|PoolCleared|Parse|Expired/;
+/** The driver passes some of a socket's errors on as they are: EPIPE. */
+const SYSTEM_ERROR = /^E[A-Z]+$/;
 const MAX_REASON_CHARS = 300;
 const UNKNOWN_STAGE = 40_324;
 /** Command not found, not implemented, and Atlas without an index service. */
@@ -188,7 +190,7 @@ export class MongoStore implements VectorStore {
       const text = `${this.location} does not fit the MongoDB driver: ${tooOld}`;
       return new ServerError("unavailable", text, { cause: error });
     }
-    if (AWAY.test(kind) || code === 50) return this.#window.failed(`${kind}: ${reasonOf(error)}`, error);
+    if (AWAY.test(kind) || code === 50 || SYSTEM_ERROR.test(String(code))) return this.#window.failed(`${kind}: ${reasonOf(error)}`, error);
     const text = `${this.location} refused a command (${kind} ${String(code ?? "")}): ${reasonOf(error)}`;
     return new ServerError("internal", text, { cause: error });
   }
