@@ -50,7 +50,7 @@ const LOST = /ECONNRESET|EPIPE|closed|terminated|ended/i;
 const SILENT = new RegExp(`(?:timed out|timeout|did not answer within ${TIMEOUT_MS} ms)`, "i");
 
 export const STATES: readonly StateCase[] = [
-  { title: "refuses", state: { kind: "refuses" }, reason: /ECONNREFUSED|closed|terminated/ },
+  { title: "refuses", state: { kind: "refuses" }, reason: /ECONNREFUSED|closed|terminated|ended/ },
   { title: "stalls", state: { kind: "stalls" }, reason: SILENT },
   { title: "is cut at once", state: { kind: "cuts", afterBytes: 0 }, reason: LOST },
   { title: "is cut in its answer", state: { kind: "cuts", afterBytes: 20 }, reason: LOST },

@@ -190,7 +190,8 @@ export class MongoStore implements VectorStore {
       const text = `${this.location} does not fit the MongoDB driver: ${tooOld}`;
       return new ServerError("unavailable", text, { cause: error });
     }
-    if (AWAY.test(kind) || code === 50 || SYSTEM_ERROR.test(String(code))) return this.#window.failed(`${kind}: ${reasonOf(error)}`, error);
+    if (AWAY.test(kind) || code === 50 || SYSTEM_ERROR.test(String(code)))
+      return this.#window.failed(`${kind}: ${reasonOf(error)}`, error);
     const text = `${this.location} refused a command (${kind} ${String(code ?? "")}): ${reasonOf(error)}`;
     return new ServerError("internal", text, { cause: error });
   }
