@@ -65,6 +65,12 @@ export async function runFaults(
     tally.loadMs = await timeLoads(subject);
     const before = await footprint(subject);
     while (!isOver(tally.points)) {
+      // What dies before it has served is started again with growing pauses.
+      const { answered } = tally;
+      await eventually(
+        async () => tally.answered,
+        (now) => now > answered + subject.numClients,
+      );
       await sleep(random.below(MAX_PAUSE_MS));
       const { kind, startMs, recovered } = await subject.strike(random);
       await recovered();
