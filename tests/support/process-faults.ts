@@ -65,7 +65,7 @@ export async function runFaults(
     tally.loadMs = await timeLoads(subject);
     const before = await footprint(subject);
     while (!isOver(tally.points)) {
-      // What dies before it has served is started again with growing pauses.
+      // A process that dies before it has served is started again with growing pauses.
       const { answered } = tally;
       await eventually(
         async () => tally.answered,
