@@ -118,3 +118,37 @@ test("an engine on an emulated GPU chooses with penalties, biases and masks on t
   assert.ok((launched[0] ?? 0) > 0);
   assert.equal(launched[1], 0);
 });
+
+test("an engine on an emulated GPU chooses behind tokens that guides force, under the mask of each", {
+  skip,
+}, async () => {
+  const guided = { guide: { type: "json" as const, text: "abc" }, endIds: Int32Array.of(2), temperature: 0.9 };
+  const rules = [{ topK: 20, seed: 11n }, { topK: 1 }, { topK: 0, topP: 0.9, seed: 12n }];
+  const requests = rules.map((rule, i) => ({
+    ...greedyRequest([...(PROMPTS[i % 2] ?? []), 20 + i], 12),
+    ...guided,
+    ...rule,
+  }));
+  const answers: number[][][] = [];
+  for (const maxDraftTokens of [-1, 0]) {
+    const runner = await openRunner(new EmulatedGpu(compiler), { usesGraphs: true });
+    const services = { guides: new HashGuides(runner.vocabSize) };
+    const engine = new LlmEngine(runner, { ...DEFAULT_ENGINE_CONFIG, maxSequences: 4 }, undefined, services);
+    let numSeen = 0;
+    const { run } = runner;
+    runner.run = (input): Promise<Float32Array> => {
+      numSeen += 1;
+      return run.call(runner, input);
+    };
+    answers.push(
+      await generateTokens(
+        engine,
+        requests.map((request) => ({ ...request, maxDraftTokens })),
+      ),
+    );
+    assert.equal(numSeen, 0, "steps whose logits were copied");
+    assert.equal(engine.stats().acceptedDraftTokens > 0, maxDraftTokens !== 0);
+    await engine.close();
+  }
+  assert.deepEqual(answers[0], answers[1]);
+});

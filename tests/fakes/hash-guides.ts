@@ -4,8 +4,10 @@ import type { GuideSession, Guides } from "../../server/src/engine/guide/guides.
 import type { Guide } from "../../server/src/engine/request/generate.ts";
 
 const STATES = 97;
-/** States in which a guide ends with an error. */
-const FAULTY_EVERY = 89;
+/** The state in which a guide ends with an error. */
+const FAULTY = 89;
+/** Tokens that a guide says are forced, at most. */
+const MAX_FORCED = 5;
 
 export class HashGuides implements Guides {
   readonly #vocabSize: number;
@@ -23,20 +25,42 @@ export class HashGuides implements Guides {
   }
 }
 
+interface ForcedToken {
+  readonly token: number;
+  /** State behind it. */
+  readonly state: number;
+}
+
 class HashGuideSession implements GuideSession {
-  readonly mask: Int32Array;
   readonly #vocabSize: number;
   readonly #endIds: Int32Array;
   #state: number;
+  /** As of the last time that nothing was pending. */
+  #run: readonly ForcedToken[] = [];
+  /** Tokens of it accepted since; undefined: another token came. */
+  #numPassed: number | undefined = 0;
+  #mask: Int32Array;
   #pending: Promise<void> | undefined;
   #failure: Error | undefined;
 
   constructor(vocabSize: number, endIds: Int32Array, state: number) {
-    this.mask = new Int32Array(Math.ceil(vocabSize / 32));
     this.#vocabSize = vocabSize;
     this.#endIds = endIds;
     this.#state = state;
-    this.#fill();
+    this.#mask = this.#maskOf(state);
+    this.#run = this.#forcedIn(state);
+  }
+
+  get mask(): Int32Array {
+    return this.#mask;
+  }
+
+  get forced(): Int32Array {
+    return Int32Array.from(this.#pending === undefined ? this.#run : [], ({ token }) => token);
+  }
+
+  maskBehind(index: number): Int32Array {
+    return this.#maskOf(this.#run[index]?.state ?? 0);
   }
 
   get pending(): Promise<void> | undefined {
@@ -48,33 +72,61 @@ class HashGuideSession implements GuideSession {
   }
 
   accept(token: number): void {
-    if (this.#pending !== undefined) throw new Error("a token is accepted while the mask before is made");
-    if (!this.#allows(token)) throw new Error(`token ${token} is accepted, which state ${this.#state} forbids`);
-    this.#state = (this.#state * 31 + token + 7) % STATES;
-    this.mask.fill(0);
-    this.#pending = this.#later();
+    const isKnown = this.#pending === undefined || (this.#numPassed ?? 0) > 0;
+    if (!isKnown) throw new Error("a token is accepted while the mask before is made");
+    if (!this.#allows(this.#state, token))
+      throw new Error(`token ${token} is accepted, which state ${this.#state} forbids`);
+    const isOnRun = this.#numPassed !== undefined && this.#run[this.#numPassed]?.token === token;
+    this.#numPassed = isOnRun ? (this.#numPassed ?? 0) + 1 : undefined;
+    this.#state = this.#nextOf(this.#state, token);
+    this.#mask = isOnRun ? this.#maskOf(this.#state) : new Int32Array(this.#mask.length);
+    this.#pending ??= this.#later();
   }
 
   close(): void {
-    this.mask.fill(0);
+    this.#mask.fill(0);
   }
 
   async #later(): Promise<void> {
     await Promise.resolve(); // so that it is pending when accept() returns
     for (let turn = this.#state % 4; turn > 0; turn--) await new Promise<void>((resolve) => setImmediate(resolve));
-    this.#fill();
-    if (this.#state === FAULTY_EVERY) this.#failure = invalidArgument("the guide is at fault");
+    this.#mask = this.#maskOf(this.#state);
+    this.#run = this.#forcedIn(this.#state);
+    this.#numPassed = 0;
+    if (this.#state === FAULTY) this.#failure = invalidArgument("the guide is at fault");
     this.#pending = undefined;
   }
 
-  #fill(): void {
-    for (let id = 0; id < this.#vocabSize; id++) {
-      if (this.#allows(id)) this.mask[id >> 5] = (this.mask[id >> 5] ?? 0) | (1 << (id & 31));
+  /** Tokens that often come true, without those behind which it fails. */
+  #forcedIn(start: number): readonly ForcedToken[] {
+    const run: ForcedToken[] = [];
+    for (let state = start; run.length < start % (MAX_FORCED + 1); ) {
+      const from = state;
+      const token = Array.from({ length: this.#vocabSize }, (_, id) => id).find(
+        (id) => this.#allows(from, id) && !this.#endIds.includes(id),
+      );
+      if (token === undefined) break;
+      state = this.#nextOf(state, token);
+      if (state === FAULTY) break;
+      run.push({ token, state });
     }
+    return run;
   }
 
-  #allows(id: number): boolean {
-    if (this.#endIds.includes(id)) return this.#state % 5 === 0;
-    return id === this.#state % this.#vocabSize || (id * 7 + this.#state) % 3 === 0;
+  #nextOf(state: number, token: number): number {
+    return (state * 31 + token + 7) % STATES;
+  }
+
+  #maskOf(state: number): Int32Array {
+    const mask = new Int32Array(Math.ceil(this.#vocabSize / 32));
+    for (let id = 0; id < this.#vocabSize; id++) {
+      if (this.#allows(state, id)) mask[id >> 5] = (mask[id >> 5] ?? 0) | (1 << (id & 31));
+    }
+    return mask;
+  }
+
+  #allows(state: number, id: number): boolean {
+    if (this.#endIds.includes(id)) return state % 5 === 0;
+    return id === state % this.#vocabSize || (id * 7 + state) % 3 === 0;
   }
 }

@@ -201,7 +201,7 @@ function drawAheadRequest(draw: Draw, index: number): GenerateRequest {
   };
 }
 
-const AHEAD_TOTALS = { preemptions: 0, ahead: 0, onboarded: 0, seen: 0, late: 0 };
+const AHEAD_TOTALS = { preemptions: 0, ahead: 0, onboarded: 0, seen: 0, late: 0, accepted: 0 };
 
 for (const seed of [4, 5, 6]) {
   test(`engines that plan a step while another runs give each request what it gets alone (seed ${seed})`, async () => {
@@ -231,16 +231,18 @@ for (const seed of [4, 5, 6]) {
         const actual = outcomes[at] ?? "";
         const room = engine.limits.maxSequenceLength - request.promptTokens.length;
         if (actual === "cancelled" || room <= 0 || / needs \d+ sequences and \d+ cache blocks/.test(actual)) continue;
-        const expected = await outcome(alone.generate({ ...request, maxTokens: Math.min(room, request.maxTokens) }));
+        const plain = { ...request, maxTokens: Math.min(room, request.maxTokens), maxDraftTokens: 0 };
+        const expected = await outcome(alone.generate(plain));
         assert.doesNotMatch(expected, /Internal/);
         assert.equal(actual, expected, `request ${at} of ${JSON.stringify({ options, config })}`);
       }
-      const { preemptions, kvBlocksOnboarded } = engine.stats();
+      const { preemptions, kvBlocksOnboarded, acceptedDraftTokens } = engine.stats();
       totals.preemptions += preemptions;
       totals.onboarded += kvBlocksOnboarded;
       totals.ahead += runners[0]?.numAhead ?? 0;
       totals.seen += runners[0]?.numSeen ?? 0;
       totals.late += runners[0]?.numLate ?? 0;
+      totals.accepted += acceptedDraftTokens;
       await engine.close();
       await alone.close();
     }

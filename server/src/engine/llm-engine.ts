@@ -10,7 +10,7 @@ import { countIdle, countRequests, countStep, countTokens, type EngineStats, fir
 import { ChoosingSteps } from "./plan/choosing-steps.ts";
 import { ChunkQueue } from "./plan/chunk-queue.ts";
 import { LogitsBudget } from "./plan/logits-budget.ts";
-import { type PartlyChosen, sequenceRows } from "./plan/sequence-rows.ts";
+import { type PartlyChosen, type SequenceRows, sequenceRows } from "./plan/sequence-rows.ts";
 import { StepBatch } from "./plan/step-batch.ts";
 import type { StepPlan } from "./plan/step-plan.ts";
 import { StepPlanner } from "./plan/step-planner.ts";
@@ -27,7 +27,8 @@ import { RuleRows } from "./sample/rule-rows.ts";
 import { gainsFromTables, givesOneRow, isFree } from "./sample/token-choices.ts";
 import { createDrafters } from "./speculation/create-drafters.ts";
 import type { Drafter } from "./speculation/drafter.ts";
-import type { StepRunner } from "./step-runner.ts";
+import { verifyDrafts } from "./speculation/verify-drafts.ts";
+import type { ChosenTokens, StepRunner } from "./step-runner.ts";
 
 /** Called by the loop with everything of a step handed to the sinks, before the next one is waited for. Must not throw. */
 export type TurnListener = () => void;
@@ -197,7 +198,9 @@ export class LlmEngine implements Generator {
   async #turn(): Promise<boolean> {
     this.#dropCancelled();
     if (!this.#mayRunAhead) while (this.#inFlight.count > 0) await this.#settle();
-    for (const drafter of this.#drafters) await drafter.propose(this.#planner.sequences());
+    // Drafts follow tokens that are known.
+    if (this.#inFlight.count === 0)
+      for (const drafter of this.#drafters) await drafter.propose(this.#planner.sequences());
     const plan = this.#planner.plan(this.#nowNs() / 1e6);
     if (plan !== undefined) await this.#step(plan);
     else if (this.#inFlight.count > 0) await this.#settle();
@@ -207,7 +210,9 @@ export class LlmEngine implements Generator {
 
   /** The next step may be planned while one runs: sequences whose token it needs to know sit it out. */
   get #mayRunAhead(): boolean {
-    if (this.#runner.stepsAhead !== true || this.#drafters.length > 0) return false;
+    if (this.#runner.stepsAhead !== true) return false;
+    const waits = (drafter: Drafter): boolean => drafter.holdsBack?.(this.#planner.sequences()) ?? true;
+    if (this.#drafters.some(waits)) return false;
     for (const sequence of this.#manyRowed) if (!givesOneRow(sequence)) return false;
     return true;
   }
@@ -255,7 +260,7 @@ export class LlmEngine implements Generator {
       if (lastRow === undefined || sequence.cancelled) continue;
       if (chosenRow === undefined || partly === undefined)
         this.#verify(sequence, rowsFrom(lastRow, 1 + numDrafts), numDrafts, now);
-      else this.#takers.token(sequence, partly.chosen, chosenRow, now);
+      else this.#verifyChosen(rows, partly.chosen, chosenRow, now);
     }
     // Beams change places once nothing of this step looks at them any more.
     for (const group of this.#complete) this.#advance(group, now);
@@ -266,27 +271,33 @@ export class LlmEngine implements Generator {
   /** For sequences that give one row at most. */
   readonly #takers: StepTakers = {
     token: (sequence, chosen, at, now) => {
-      try {
-        const reason = this.#tokenStep.takeChosen(sequence, chosen, at, now);
-        if (reason !== undefined) this.#finish(sequence, reason);
-        sequence.pace.record(0, 0);
-      } catch (error) {
-        this.#failOne(sequence, error);
-      }
+      this.#take(sequence, () => this.#tokenStep.takeChosen(sequence, chosen, at, now));
+      sequence.pace.record(0, 0);
     },
     row: (sequence, row, now) => this.#verify(sequence, row, 0, now),
   };
 
+  /** The device chose the token of each row, from row `first` on. */
+  #verifyChosen({ sequence, numDrafts }: SequenceRows, chosen: ChosenTokens, first: number, now: number): void {
+    const take = (i: number) => this.#tokenStep.takeChosen(sequence, chosen, first + i, now);
+    verifyDrafts(sequence, numDrafts, this.#planner, (i) => this.#take(sequence, () => take(i)));
+  }
+
   /** True while the sequence goes on with a token more. */
   #takeRow(sequence: Sequence, row: Float32Array, now: number): boolean {
     const { group } = sequence;
+    return this.#take(sequence, () => {
+      if (group === undefined) return this.#tokenStep.take(sequence, row, now);
+      if (!group.isOver && group.offer(sequence, row, this.#tokenStep.sampler)) this.#complete.push(group);
+      return "waits";
+    });
+  }
+
+  /** Ends the sequence with the reason that comes of its token, if any; true while it goes on with a token more. */
+  #take(sequence: Sequence, take: () => FinishReason | "waits" | undefined): boolean {
     try {
-      if (group !== undefined) {
-        if (!group.isOver && group.offer(sequence, row, this.#tokenStep.sampler)) this.#complete.push(group);
-        return false;
-      }
-      const reason = this.#tokenStep.take(sequence, row, now);
-      if (reason !== undefined) this.#finish(sequence, reason);
+      const reason = take();
+      if (reason !== undefined && reason !== "waits") this.#finish(sequence, reason);
       return reason === undefined;
     } catch (error) {
       this.#failOne(sequence, error);
@@ -294,21 +305,11 @@ export class LlmEngine implements Generator {
     }
   }
 
-  /**
-   * The row after the last token, and one after each draft. A row counts as long as the tokens chosen so far are the
-   * drafts before it: it is then the row that a step of its own would have given.
-   */
+  /** @param rows [1 + numDrafts, vocabSize] */
   #verify(sequence: Sequence, rows: Float32Array, numDrafts: number, now: number): void {
     const { vocabSize } = this.#runner;
-    const { numDrafted, numAccepted } = sequence;
-    for (let i = 0; i <= numDrafts; i++) {
-      const before = sequence.numAccepted;
-      if (!this.#takeRow(sequence, rows.subarray(i * vocabSize, (i + 1) * vocabSize), now)) return;
-      if (i === numDrafts || sequence.numAccepted === before) break;
-      this.#planner.computed(sequence, 1);
-    }
-    this.#planner.trim(sequence);
-    sequence.pace.record(sequence.numDrafted - numDrafted, sequence.numAccepted - numAccepted);
+    const rowOf = (i: number): Float32Array => rows.subarray(i * vocabSize, (i + 1) * vocabSize);
+    verifyDrafts(sequence, numDrafts, this.#planner, (i) => this.#takeRow(sequence, rowOf(i), now));
   }
 
   #advance(group: SequenceGroup, now: number): void {

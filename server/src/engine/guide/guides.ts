@@ -20,6 +20,13 @@ export interface GuideSession {
   readonly pending: Promise<void> | undefined;
   /** Why there will be no more masks. */
   readonly failure: Error | undefined;
+  /**
+   * Tokens that must come next, or are the usual spelling of a text that must: draft tokens of high probability. Known once
+   * nothing is pending. While they are accepted in order, the mask is that of the next token at once.
+   */
+  readonly forced?: Int32Array;
+  /** The mask behind the first of them, and so on; those of now. */
+  maskBehind?(index: number): Int32Array;
   /** Moves on by a token that the mask allowed. */
   accept(token: number): void;
   /** Takes the last accepted tokens back: draft tokens that the model did not choose. At most 256. */

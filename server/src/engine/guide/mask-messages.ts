@@ -1,4 +1,5 @@
 /** Messages between the engine host and its mask threads: one in each direction for all that a step accepts. */
+import type { ForcedRun } from "./forced-run.ts";
 import type { GrammarSource } from "./grammar-source.ts";
 import type { Grammar } from "./guide-grammar.ts";
 import type { GuideVocabulary } from "./guide-vocabulary.ts";
@@ -26,6 +27,8 @@ export interface OpenSession {
   readonly tokens: readonly number[];
   /** On shared memory; the thread writes the mask of the next token there. */
   readonly mask: Int32Array;
+  /** On shared memory; written after the mask. */
+  readonly forced: ForcedRun;
 }
 
 /** Steps of one turn, or a session to open. Steps overtake sessions that wait to be opened, other than their own. */

@@ -1,5 +1,6 @@
 /** The guide of one sequence, as the step loop sees it: its mask is in memory that a mask thread writes. */
 import { invalidArgument, type ServerError } from "../../core/server-error.ts";
+import { createForcedRun, type ForcedRun, forcedTokens, maskBehind } from "./forced-run.ts";
 import type { GrammarSource } from "./grammar-source.ts";
 import type { Grammar } from "./guide-grammar.ts";
 import type { GuideSession } from "./guides.ts";
@@ -8,6 +9,7 @@ import type { BatchTicket, MaskThreadHost } from "./mask-thread-host.ts";
 
 /** The budget of a mask, in time on an idle machine. */
 const MAX_MASK_MS = 100;
+const NOTHING = new Int32Array(0);
 
 export interface SessionGuide {
   readonly grammar: Grammar;
@@ -17,12 +19,17 @@ export interface SessionGuide {
 
 export class MaskSession implements GuideSession {
   readonly id: number;
-  readonly mask: Int32Array;
   /** Has more time for the session, and takes over with the next token. */
   nextThread: MaskThreadHost | undefined;
   readonly #guide: SessionGuide;
   readonly #onClose: (session: MaskSession) => void;
   readonly #tokens: number[] = [];
+  /** Written by the thread. */
+  readonly #mask: Int32Array;
+  readonly #run: ForcedRun;
+  /** Tokens of the run that were accepted since it was written. */
+  #numPassed = 0;
+  #isOnRun = false;
   #thread: MaskThreadHost;
   #ticket: BatchTicket;
   #failure: Error | undefined;
@@ -38,9 +45,23 @@ export class MaskSession implements GuideSession {
     this.id = id;
     this.#guide = guide;
     this.#onClose = onClose;
-    this.mask = new Int32Array(new SharedArrayBuffer(4 * Math.ceil(vocabSize / 32)));
+    this.#mask = new Int32Array(new SharedArrayBuffer(4 * Math.ceil(vocabSize / 32)));
+    this.#run = createForcedRun(vocabSize);
     this.#thread = thread;
     this.#ticket = thread.open(this.#opening());
+  }
+
+  get mask(): Int32Array {
+    const isKnown = this.#numPassed > 0 && !this.#ticket.isDone;
+    return isKnown ? maskBehind(this.#run, this.#numPassed - 1) : this.#mask;
+  }
+
+  get forced(): Int32Array {
+    return this.#ticket.isDone && this.#failure === undefined ? forcedTokens(this.#run) : NOTHING;
+  }
+
+  maskBehind(index: number): Int32Array {
+    return maskBehind(this.#run, index);
   }
 
   get thread(): MaskThreadHost {
@@ -65,19 +86,33 @@ export class MaskSession implements GuideSession {
   accept(token: number): void {
     this.#tokens.push(token);
     if (this.#failure !== undefined) return;
-    // One at a time, since a thread reads the guide first; and no other thread writes the mask then.
-    if (this.nextThread?.isOpening === false && this.#ticket.isDone) this.#goOnIn(this.nextThread);
+    this.#pass(token);
+    // One at a time, since a thread reads the guide first; and no other thread writes the mask then, nor the run.
+    const mayMove = this.#ticket.isDone && !this.#isOnRun;
+    if (mayMove && this.nextThread?.isOpening === false) this.#goOnIn(this.nextThread);
     else this.#ticket = this.#thread.step(this.id, token);
   }
 
   rollback(numTokens: number): void {
     this.#tokens.length -= numTokens;
+    this.#isOnRun = false;
+    this.#numPassed = 0;
     if (this.#failure === undefined) this.#ticket = this.#thread.step(this.id, rollbackStep(numTokens));
   }
 
   close(): void {
     this.#thread.step(this.id, CLOSE_STEP);
     this.#onClose(this);
+  }
+
+  /** Follows the run: it is new when the thread has answered, and of no use after a token that is not in it. */
+  #pass(token: number): void {
+    if (this.#ticket.isDone) {
+      this.#numPassed = 0;
+      this.#isOnRun = true;
+    }
+    this.#isOnRun = this.#isOnRun && forcedTokens(this.#run)[this.#numPassed] === token;
+    this.#numPassed = this.#isOnRun ? this.#numPassed + 1 : 0;
   }
 
   /** There will be no more masks. */
@@ -111,7 +146,7 @@ export class MaskSession implements GuideSession {
   }
 
   #opening(): OpenSession {
-    return { session: this.id, ...this.#guide, tokens: [...this.#tokens], mask: this.mask };
+    return { session: this.id, ...this.#guide, tokens: [...this.#tokens], mask: this.#mask, forced: this.#run };
   }
 }
 

@@ -3,6 +3,7 @@
  * of terms, states and masks. All that no session needs is dropped once it is too much.
  */
 import { type Budget, BudgetError } from "./budget.ts";
+import type { ForcedRun } from "./forced-run.ts";
 import { compileGrammar } from "./grammar/compile-grammar.ts";
 import { withEscapes } from "./grammar/json-strings.ts";
 import { parseEbnf } from "./grammar/parse-ebnf.ts";
@@ -19,6 +20,8 @@ import { StackAutomaton } from "./matcher/stack-automaton.ts";
 /** A quarter of a second for a guide with its first mask, and a tenth of a second for a mask. */
 const OPEN_BUDGET = 20_000_000;
 const MASK_BUDGET = 8_000_000;
+/** For a forced run, without which the text goes on as well. */
+const FORCED_BUDGET = 2_000_000;
 /** Terms and states that are kept; each has about 400 bytes. */
 const MAX_KEPT = 300_000;
 const MAX_COMPILED = 256;
@@ -27,6 +30,7 @@ interface Session {
   readonly matcher: GuideMatcher;
   readonly term: Term;
   readonly mask: Int32Array;
+  readonly forced: ForcedRun;
 }
 
 type Limits = Pick<MaskThreadData, "vocabSize" | "current">;
@@ -60,9 +64,12 @@ export class MaskSessions {
   /** Gives what went wrong; the sessions concerned are closed. */
   run(steps: Int32Array): readonly MaskFailure[] {
     const failures: MaskFailure[] = [];
+    const last = new Map<number, number>();
+    for (let i = 0; i < steps.length; i += 2) last.set(steps[i] ?? 0, i);
     for (let i = 0; i < steps.length; i += 2) {
       const [session = 0, code = CLOSE_STEP] = steps.subarray(i, i + 2);
-      this.#guard(session, MASK_BUDGET, failures, () => this.#step(session, code));
+      // Nobody reads the masks between the tokens of a forced run.
+      this.#guard(session, MASK_BUDGET, failures, () => this.#step(session, code, last.get(session) === i));
     }
     Atomics.store(this.#current, 0, 0);
     this.#sweep();
@@ -78,20 +85,32 @@ export class MaskSessions {
     } catch (error) {
       this.#sessions.delete(session);
       const message = error instanceof Error ? error.message : String(error);
-      // A stack overflow is a text with endless readings too.
-      const isBudget = error instanceof BudgetError || error instanceof RangeError;
+      const isBudget = isTooMuch(error);
       failures.push({ session, cause: isBudget ? "budget" : "error", message, ms: performance.now() - startMs });
     }
   }
 
-  #open({ session, grammar, source, endIds, tokens, mask }: OpenSession): void {
+  #open({ session, grammar, source, endIds, tokens, mask, forced }: OpenSession): void {
     const term = this.#termOf(source);
-    const parts = { automaton: this.#automaton, masks: this.#masks, tokens: this.#vocabulary.tokens };
+    const { tokens: tokenBytes, trie } = this.#vocabulary;
+    const parts = { automaton: this.#automaton, masks: this.#masks, tokens: tokenBytes, trie };
     const start = this.#automaton.push(term, this.#automaton.end);
     const matcher = new GuideMatcher(parts, start, endIds, hiddenTokens(grammar, this.#vocabulary.specials));
     for (const token of tokens) accept(matcher, token);
     matcher.writeMask(mask);
-    this.#sessions.set(session, { matcher, term, mask });
+    this.#writeForced(matcher, forced);
+    this.#sessions.set(session, { matcher, term, mask, forced });
+  }
+
+  /** Leaves the run out where it takes too much work. */
+  #writeForced(matcher: GuideMatcher, forced: ForcedRun): void {
+    this.#automaton.budget = { left: FORCED_BUDGET };
+    try {
+      matcher.writeForced(forced);
+    } catch (error) {
+      if (!isTooMuch(error)) throw error;
+      forced.tokens[0] = 0;
+    }
   }
 
   /** Requests often come with the same guide. */
@@ -116,7 +135,7 @@ export class MaskSessions {
     return compileGrammar(rules, root ?? [...rules.keys()].at(-1) ?? "root", places, store, budget);
   }
 
-  #step(session: number, code: number): void {
+  #step(session: number, code: number, isLast: boolean): void {
     if (code === CLOSE_STEP) {
       this.#sessions.delete(session);
       return;
@@ -125,7 +144,9 @@ export class MaskSessions {
     if (own === undefined) return; // it has failed before
     if (code < 0) own.matcher.rollback(-1 - code);
     else accept(own.matcher, code);
+    if (!isLast) return;
     own.matcher.writeMask(own.mask);
+    this.#writeForced(own.matcher, own.forced);
   }
 
   #sweep(): void {
@@ -138,6 +159,11 @@ export class MaskSessions {
     this.#terms.sweep([...terms, ...sessions.map(({ term }) => term)]);
     this.#maxKept = Math.max(MAX_KEPT, 2 * (this.#terms.size + this.#automaton.size));
   }
+}
+
+/** A stack overflow is a text with endless readings too. */
+function isTooMuch(error: unknown): boolean {
+  return error instanceof BudgetError || error instanceof RangeError;
 }
 
 function accept(matcher: GuideMatcher, token: number): void {

@@ -20,7 +20,7 @@ export interface SequenceRows {
   readonly firstPromptRow: number;
   /** Index of the row after its last token, those of drafts follow; undefined: a chunk in the middle of its prompt. */
   readonly lastRow: number | undefined;
-  /** Row of the chosen tokens; undefined: its row must be seen. */
+  /** Row of the token chosen behind its last one, those behind drafts follow; undefined: its rows must be seen. */
   readonly chosenRow: number | undefined;
 }
 
@@ -42,7 +42,7 @@ export function sequenceRows(
     if (isMiddle) return { ...shared, lastRow: undefined, chosenRow: undefined };
     if (numPromptRows === 0 && partly?.choices[row + numChosen] !== undefined) {
       const chosenRow = row + numChosen;
-      numChosen += 1;
+      numChosen += 1 + numDrafts;
       return { ...shared, lastRow: row, chosenRow };
     }
     // The row of the last prompt token is among those of the prompt already.

@@ -25,16 +25,52 @@ export function tokenChoices(
   const chosenFor: Sequence[] = [];
   const late = new Map<number, Sequence>();
   for (const [i, sequence] of sequences.entries()) {
-    const numRows = numRowsOf(sequence, queryLengths[i] ?? 0, promptRows[i] ?? 0);
-    if (numRows !== undefined) {
-      for (let row = 0; row < numRows; row += 1) choices.push(undefined);
-      continue;
+    const length = queryLengths[i] ?? 0;
+    const numPromptRows = promptRows[i] ?? 0;
+    const behind = numPromptRows === 0 ? choicesBehindDrafts(sequence, length) : undefined;
+    const numRows = numRowsOf(sequence, length, numPromptRows);
+    if (behind !== undefined) {
+      choices.push(...behind);
+      chosenFor.push(sequence);
+    } else if (numRows !== undefined) {
+      addSeen(choices, numRows);
+    } else {
+      if (isLate(sequence)) late.set(choices.length, sequence);
+      choices.push(choiceOf(sequence));
+      chosenFor.push(sequence);
     }
-    if (isLate(sequence)) late.set(choices.length, sequence);
-    choices.push(choiceOf(sequence));
-    chosenFor.push(sequence);
   }
   return { choices, chosenFor, late };
+}
+
+/** For its last token and each draft; undefined: it has no drafts in this step, or they must be seen. */
+function choicesBehindDrafts(sequence: Sequence, queryLength: number): readonly TokenChoice[] | undefined {
+  const numDrafts = sequence.numComputed + queryLength - sequence.numTokens;
+  if (numDrafts <= 0 || !choosesBehindDrafts(sequence)) return undefined;
+  return Array.from({ length: 1 + numDrafts }, (_, index) => choiceBehind(sequence, index));
+}
+
+/** Whether no rule for the token behind a draft depends on the draft, but for the masks of a run that its guide forces. */
+function choosesBehindDrafts(sequence: Sequence): boolean {
+  const { request, guide, rules, numPending, numOutput } = sequence;
+  const isPlain = rules === undefined && numPending === 0 && !needsLogits(sequence);
+  const isSteady = request.topPDecay === 1 && request.noRepeatNgramSize === 0 && request.draftAcceptanceThreshold === 0;
+  if (!isPlain || !isSteady || isBeyondBans(sequence)) return false;
+  if (guide === undefined) return true;
+  const hasMasks = guide.maskBehind !== undefined && guide.pending === undefined;
+  return hasMasks && request.badWords.length === 0 && numOutput >= request.minTokens;
+}
+
+/** How the token behind draft `index` is chosen, counted from 1; 0: behind the last token. */
+function choiceBehind(sequence: Sequence, index: number): TokenChoice {
+  const { guide, numOutput } = sequence;
+  const mask = index === 0 ? guide?.mask : guide?.maskBehind?.(index - 1);
+  const banned = guide === undefined ? bannedAt(sequence, numOutput + index) : NOTHING;
+  return { ...choiceOf(sequence), index: numOutput + index, banned, mask };
+}
+
+function addSeen(choices: (TokenChoice | undefined)[], numRows: number): void {
+  for (let row = 0; row < numRows; row += 1) choices.push(undefined);
 }
 
 /** Rows of logits to look at; undefined: one, whose token is chosen. */

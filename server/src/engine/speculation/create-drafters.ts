@@ -2,6 +2,7 @@
 import { ServerError } from "../../core/server-error.ts";
 import type { StepRunner } from "../step-runner.ts";
 import type { Drafter } from "./drafter.ts";
+import { ForcedDrafter } from "./forced-drafter.ts";
 import { NgramDrafter } from "./ngram-drafter.ts";
 import type { SpeculationConfig } from "./speculation-config.ts";
 
@@ -14,10 +15,11 @@ export function createDrafters(
   { vocabSize, numStates, encoder }: StepRunner,
   other: Drafter | undefined,
 ): readonly Drafter[] {
-  if (numStates !== undefined && encoder === undefined && config.maxDraftTokens > 0) {
+  if (numStates !== undefined && encoder === undefined) {
     const why = "states of recurrent layers cannot be taken back after a wrong draft";
+    if (config.maxDraftTokens === 0) return [];
     throw new ServerError("unsupported", `speculative decoding: expected none with this model, as ${why}`);
   }
   const lookUp = config.maxDraftTokens > 0 && config.ngramSize > 0 ? [new NgramDrafter(config, vocabSize)] : [];
-  return other === undefined ? lookUp : [...lookUp, other];
+  return [new ForcedDrafter(), ...lookUp, ...(other === undefined ? [] : [other])];
 }

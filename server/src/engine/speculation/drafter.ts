@@ -8,6 +8,8 @@ import type { SpeculationConfig } from "./speculation-config.ts";
 export interface Drafter {
   /** Adds drafts to the sequences that have none and want some. */
   propose(sequences: Iterable<Sequence>): Promise<void> | void;
+  /** Whether steps wait for the tokens before them now, so that drafts can follow. Absent: they always do. */
+  holdsBack?(sequences: Iterable<Sequence>): boolean;
   /** A sequence is over: what is kept for it can go. */
   forget?(sequence: Sequence): void;
   close?(): Promise<void>;

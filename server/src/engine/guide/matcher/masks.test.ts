@@ -1,6 +1,7 @@
 /** Masks against a matcher that lists all texts, for random grammars, and for what random ones do not have. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { createForcedRun, forcedTokens, maskBehind } from "../forced-run.ts";
 import { compileGrammar } from "../grammar/compile-grammar.ts";
 import { parseEbnf } from "../grammar/parse-ebnf.ts";
 import type { Rules } from "../grammar/syntax.ts";
@@ -37,7 +38,7 @@ function createParts() {
   const masks = new MaskMaker(TRIE, 64, store, automaton);
   const open = (rules: Rules): GuideMatcher => {
     const term = compileGrammar(rules, "root", [], store, { left: 1e6 });
-    const parts = { automaton, masks, tokens: packTokens(TOKEN_BYTES) };
+    const parts = { automaton, masks, tokens: packTokens(TOKEN_BYTES), trie: TRIE };
     return new GuideMatcher(parts, automaton.push(term, automaton.end), [END], []);
   };
   return { store, automaton, masks, open };
@@ -104,6 +105,57 @@ test("tokens that a mask forbids are refused, and tokens are taken back", () => 
   matcher.rollback(3);
   assert.deepEqual(allowedBy(matcher), before);
   assert.throws(() => matcher.rollback(1), /cannot be taken back/);
+});
+
+test("forced runs are tokens of bytes that every text goes on with, each with the mask behind it", () => {
+  const parts = createParts();
+  let numForced = 0;
+  for (let seed = 1; seed <= 80; seed++) {
+    const random = randomOf(seed);
+    const rules = randomRules(random);
+    const what = `seed ${seed}, ${JSON.stringify([...rules])}`;
+    const [matcher, other] = [parts.open(rules), parts.open(rules)];
+    const run = createForcedRun(64);
+    for (let step = 0; step < 8; step++) {
+      matcher.writeForced(run);
+      for (const [i, token] of forcedTokens(run).entries()) {
+        const first = TOKEN_BYTES[token]?.[0];
+        const starts = allowedBy(other).map((id) => (id === END ? "the end" : TOKEN_BYTES[id]?.[0]));
+        assert.deepEqual([...new Set(starts)], [first], `${what}: all that may come begins with the same byte`);
+        assert.equal(other.accept(token), true, what);
+        const words = new Int32Array(2);
+        other.writeMask(words);
+        assert.deepEqual(maskBehind(run, i), words, `${what}: the mask behind token ${i}`);
+        numForced += 1;
+      }
+      other.rollback(forcedTokens(run).length);
+      const allowed = allowedBy(matcher).filter((id) => id !== END);
+      const token = allowed[Math.floor(random() * allowed.length)];
+      if (token === undefined) break;
+      for (const each of [matcher, other]) assert.equal(each.accept(token), true, what);
+    }
+  }
+  assert.ok(numForced > 30, `${numForced} tokens`);
+});
+
+test("forced runs are spelled as byte-pair encoding merges them, and are cut at their longest", () => {
+  const { open } = createParts();
+  const run = createForcedRun(64);
+  const textsOf = (grammar: string): string[] => {
+    open(parseEbnf(grammar, { isPrinted: false })).writeForced(run);
+    return Array.from(forcedTokens(run), (id) => TOKENS[id]?.toString() ?? "");
+  };
+  const cases = [
+    ['root ::= "aab" [ab]', ["aa", "b"]],
+    ['root ::= "abéc"', ["ab", "éc"]],
+    ['root ::= "ab"? "c"', []],
+    ['root ::= "a" | "b"', []],
+    ['root ::= "a"?', []],
+    ['root ::= "abc" | "abb"', ["ab"]],
+    ['root ::= "xy"', []],
+  ] as const;
+  for (const [grammar, expected] of cases) assert.deepEqual(textsOf(grammar), expected, grammar);
+  assert.equal(textsOf('root ::= "abc"{30}').length, 16);
 });
 
 /** Ranges of characters: alone, before a text, and before characters of their own. */
