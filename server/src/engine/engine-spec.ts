@@ -83,8 +83,10 @@ export interface EngineSpec {
   readonly gpu?: GpuSpec | undefined;
   /** A request's output is bit-identical whatever runs beside it. Slower. */
   readonly isDeterministic?: boolean | undefined;
-  /** Absolute path of a draft model with the same vocabulary. */
+  /** Absolute path of a draft model with the same vocabulary, or of an EAGLE-3 head. */
   readonly draftModelDir?: string | undefined;
+  /** The model drafts with its own layer of multi-token prediction. */
+  readonly usesMtp?: boolean | undefined;
   /** Absolute path of a module that exports `logitsPostProcessors`; its functions run in the engine's process. */
   readonly postProcessorModule?: string | undefined;
   readonly adapters?: AdapterSpec | undefined;

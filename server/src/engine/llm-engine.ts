@@ -332,10 +332,10 @@ export class LlmEngine implements Generator {
   #remove(sequence: Sequence): void {
     this.#preparing.delete(sequence);
     this.#giveBack(sequence.group?.leader ?? sequence);
+    for (const drafter of this.#drafters) drafter.forget?.(sequence);
     if (sequence.group === undefined) this.#planner.remove(sequence);
     else sequence.group.remove(this.#planner);
     sequence.guide?.close();
-    for (const drafter of this.#drafters) drafter.forget?.(sequence);
   }
 
   #giveBack(sequence: Sequence): void {

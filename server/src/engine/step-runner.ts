@@ -3,6 +3,7 @@
  * It knows no device, no model architecture and no request: only token ids, cache slots and logits.
  */
 import type { LoraAdapter, LoraTargets } from "../formats/lora/lora-adapter.ts";
+import type { ObservedRows } from "../models/config/draft-head.ts";
 import type { EncoderInput, EncoderLimits } from "./request/encoder-input.ts";
 
 /** One sequence's share of a step. Its tokens lie side by side in the arrays of the step. */
@@ -169,6 +170,9 @@ export interface LateChoice {
   give(choices: readonly (TokenChoice | undefined)[]): void;
 }
 
+/** Takes the rows that a draft head reads of the step that has just run; the next one waits for it. */
+export type RowObserver = (input: StepInput, rows: Float32Array) => Promise<void> | void;
+
 /** A model on a device. One step at a time: `run` may be called again once its promise has settled. */
 export interface StepRunner {
   readonly vocabSize: number;
@@ -233,6 +237,8 @@ export interface StepRunner {
    * which that one chooses. The arrays of its input are free again when `choose` returns.
    */
   readonly stepsAhead?: boolean;
+  /** From now on `observer` gets [numTokens, number of observed rows * hiddenSize] of each step. Absent: it cannot. */
+  observe?(observed: ObservedRows, observer: RowObserver): void;
   /** Waits for the step in flight, then frees everything. A second call does nothing. */
   close(): Promise<void>;
 }

@@ -6,7 +6,8 @@ import { Socket } from "node:net";
 import process from "node:process";
 import { invalidArgument } from "../core/server-error.ts";
 import { chooseEngine } from "../engine/choose-engine.ts";
-import { createDecoderRunner } from "../engine/cpu/cpu-runner.ts";
+import { createDecoderRunner, DecoderCpuRunner } from "../engine/cpu/cpu-runner.ts";
+import { createCpuDraftHead, findDraftHead } from "../engine/cpu/draft-head.ts";
 import { planCpuMemory } from "../engine/cpu/memory-demand.ts";
 import { withChosenType } from "../engine/cpu/stored-type.ts";
 import type { CudaRunnerOptions } from "../engine/cuda/create-runner.ts";
@@ -21,6 +22,7 @@ import type { RankTask } from "../engine/ranks/follow.ts";
 import { awaitRanks } from "../engine/ranks/network-followers.ts";
 import { startThread } from "../engine/ranks/thread-follower.ts";
 import type { Drafter } from "../engine/speculation/drafter.ts";
+import { HeadDrafter, spareBlocksFor } from "../engine/speculation/head-drafter.ts";
 import { ModelDrafter } from "../engine/speculation/model-drafter.ts";
 import type { StepRunner } from "../engine/step-runner.ts";
 
@@ -31,6 +33,8 @@ const DEFAULT_WARM_UP_SECONDS = 30;
 
 async function createRunner(spec: EngineSpec): Promise<StepRunner> {
   const { engine, path, reason } = await chooseEngine(spec.modelDir, spec.engineName, spec.gpu !== undefined);
+  const headDir = await findDraftHead(spec);
+  if (headDir !== undefined && (engine === "llama.cpp" || spec.gpu !== undefined)) throw noHeads(headDir);
   if (engine === "llama.cpp") return createOtherRunner(spec, path, reason);
   if (spec.gpu !== undefined) return createGpuRunner(spec, spec.gpu);
   const { weightType } = await withChosenType(spec, tell);
@@ -135,9 +139,24 @@ async function createDraftRunner(spec: EngineSpec, modelDir: string, numBlocks: 
   });
 }
 
+function noHeads(headDir: string): Error {
+  return invalidArgument(`the draft head in ${headDir} needs a model on the CPU in engine nereid: take a draft model`);
+}
+
+async function createHeadDrafter(spec: EngineSpec, headDir: string, model: StepRunner): Promise<Drafter> {
+  if (!(model instanceof DecoderCpuRunner)) throw noHeads(headDir);
+  const { speculation, maxSequences, maxBatchTokens } = spec.engine;
+  const numSpareBlocks = maxSequences * spareBlocksFor(speculation, BLOCK_SIZE);
+  const head = await createCpuDraftHead(model, { headDir, weightType: spec.weightType, numSpareBlocks });
+  return new HeadDrafter(head, model, speculation, maxBatchTokens);
+}
+
 /** The small model has as many blocks as the large one, so that it can follow every sequence. */
-async function createDrafter(spec: EngineSpec, { numBlocks, vocabSize }: StepRunner): Promise<Drafter | undefined> {
+async function createDrafter(spec: EngineSpec, model: StepRunner): Promise<Drafter | undefined> {
+  const headDir = await findDraftHead(spec);
+  if (headDir !== undefined) return createHeadDrafter(spec, headDir, model);
   if (spec.draftModelDir === undefined) return undefined;
+  const { numBlocks, vocabSize } = model;
   const runner = await createDraftRunner(spec, spec.draftModelDir, numBlocks);
   if (runner.encoder !== undefined) {
     await runner.close();

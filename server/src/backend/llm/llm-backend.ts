@@ -110,7 +110,7 @@ class LlmModel implements BackendModel {
       postProcessorModule,
       adapters,
     } = this.#settings;
-    const { isDeterministic, draftModel, gpuMatrices, quantizesOutput, warmUpSeconds } = this.#settings;
+    const { isDeterministic, draftModel, usesMtp, gpuMatrices, quantizesOutput, warmUpSeconds } = this.#settings;
     const gpu = this.#gpuOf(spec);
     if (gpu === undefined) this.#noteOnce();
     if (gpu === undefined && this.#gpus.hasGpus) {
@@ -133,6 +133,7 @@ class LlmModel implements BackendModel {
         gpu,
         isDeterministic,
         draftModelDir: draftModel,
+        usesMtp,
         postProcessorModule,
         adapters,
         warmUpSeconds,

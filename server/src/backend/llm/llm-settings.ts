@@ -46,6 +46,7 @@ export interface LlmSettings {
   readonly isDeterministic: boolean;
   /** Absolute path of the files of a model that drafts tokens for this one. */
   readonly draftModel: string | undefined;
+  readonly usesMtp: boolean;
   readonly excludeInputInOutput: boolean;
   readonly isDecoupled: boolean;
   readonly maxBeamWidth: number;
@@ -131,6 +132,7 @@ export function parseLlmSettings(
     ranks: parseRanks(reader, source.settings),
     isDeterministic: reader.flag("deterministic") ?? false,
     draftModel: speculation.draftModel,
+    usesMtp: speculation.usesMtp,
     excludeInputInOutput: reader.flag("exclude_input_in_output") ?? false,
     isDecoupled: source.config.model_transaction_policy?.decoupled === true,
     maxBeamWidth: Math.max(1, reader.int("max_beam_width") ?? 1),

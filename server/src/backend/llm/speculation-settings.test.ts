@@ -8,6 +8,7 @@ function parametersOf(given: Readonly<Record<string, string>>): SpeculationParam
   return {
     notes,
     text: (key) => given[key],
+    flag: (key) => (given[key] === undefined ? undefined : given[key] === "true"),
     int: (key) => (given[key] === undefined ? undefined : Number(given[key])),
     note: (text) => notes.push(text),
     error: (key, expected, text) => new ServerError("invalid_argument", `'${key}' is '${text}', expected ${expected}`),
@@ -16,7 +17,7 @@ function parametersOf(given: Readonly<Record<string, string>>): SpeculationParam
 
 const CASES: readonly {
   readonly given: Readonly<Record<string, string>>;
-  readonly expected: readonly [maxDraftTokens: number, ngramSize: number, draftModel?: string];
+  readonly expected: readonly [maxDraftTokens: number, ngramSize: number, draftModel?: string, usesMtp?: boolean];
   readonly note?: RegExp;
 }[] = [
   { given: {}, expected: [0, 0] },
@@ -29,18 +30,27 @@ const CASES: readonly {
   { given: { lookahead_window_size: "5", lookahead_ngram_size: "1" }, expected: [5, 2], note: /no effect/ },
   { given: { decoding_mode: "medusa" }, expected: [0, 0], note: /'medusa': heads of the checkpoint are not read/ },
   { given: { decoding_mode: "top_k" }, expected: [0, 0] },
+  { given: { decoding_mode: "eagle" }, expected: [0, 0], note: /'eagle' without a 'speculative_model'/ },
+  { given: { decoding_mode: "eagle", speculative_model: "head" }, expected: [5, 0, "/models/llm/head"] },
+  { given: { speculative_mtp: "true", num_draft_tokens: "2" }, expected: [2, 0, undefined, true] },
+  { given: { speculative_mtp: "false" }, expected: [0, 0] },
 ];
 
 for (const { given, expected, note } of CASES) {
   test(`parseSpeculation() reads ${JSON.stringify(given)}`, () => {
     const parameters = parametersOf(given);
-    const { config, draftModel } = parseSpeculation(parameters, "/models/llm");
-    const [maxDraftTokens, ngramSize, folder] = expected;
-    assert.deepEqual({ config, draftModel }, { config: { maxDraftTokens, ngramSize }, draftModel: folder });
+    const { config, ...models } = parseSpeculation(parameters, "/models/llm");
+    const [maxDraftTokens, ngramSize, draftModel, usesMtp = false] = expected;
+    assert.deepEqual({ config, ...models }, { config: { maxDraftTokens, ngramSize }, draftModel, usesMtp });
     assert.equal(parameters.notes.length, note === undefined ? 0 : 1);
     assert.match(parameters.notes.join(""), note ?? /^$/);
   });
 }
+
+test("parseSpeculation() refuses a draft model beside the model's own layer", () => {
+  const parameters = parametersOf({ speculative_mtp: "true", speculative_model: "small" });
+  assert.throws(() => parseSpeculation(parameters, "/models"), /'speculative_mtp' is 'true', expected false beside/);
+});
 
 test("parseSpeculation() refuses more drafts than a step should have rows for, and none", () => {
   for (const count of ["0", "65"]) {

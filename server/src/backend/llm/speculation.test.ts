@@ -81,6 +81,40 @@ test("execute() gives with a draft model, deterministic, what it gives without, 
   assert.deepEqual(drawn(metrics).accepted, accepted);
 });
 
+/** Recorded by record_draft_heads.py. */
+const HEADS = new URL("../../../../tests/parity/draft-heads/", import.meta.url).pathname;
+const HEAD_CASES = [
+  { modelDir: `${HEADS}llama/model`, given: { speculative_model: `${HEADS}llama/eagle3`, decoding_mode: "eagle" } },
+  { modelDir: `${HEADS}deepseek`, given: { speculative_mtp: "true" } },
+];
+
+for (const { modelDir, given } of HEAD_CASES) {
+  test(`execute() gives with ${Object.keys(given).join(" and ")} what it gives without`, async (t) => {
+    const plain = await serve(t, withParameters({ gpt_model_path: modelDir, weight_type: "f32" }), {});
+    const parameters = { gpt_model_path: modelDir, weight_type: "f32", num_draft_tokens: "3", ...given };
+    const { instance, metrics } = await serve(t, withParameters(parameters), {});
+    const inputs = prompt([5, 9, 44, 78, 100, 31], 24, newOnly, figures);
+    const drafted = await ask(instance, inputs);
+    assert.deepEqual(values(drafted, "output_ids"), values(await ask(plain.instance, inputs), "output_ids"));
+    const [tried = 0] = values(drafted, "total_draft_tokens").values;
+    assert.ok(tried > 0, "no draft tokens");
+    assert.equal(drawn(metrics).tried ?? tried, tried);
+  });
+}
+
+test("createInstance() refuses draft heads of other models, and models without a layer of multi-token prediction", async (t) => {
+  const other = { gpt_model_path: `${HEADS}deepseek`, speculative_model: `${HEADS}llama/eagle3` };
+  await assert.rejects(
+    serve(t, withParameters(other), {}),
+    /an EAGLE-3 head reads hidden states of a model of 4 layers at least, got 2/,
+  );
+  const without = { gpt_model_path: `${HEADS}llama/model`, speculative_mtp: "true" };
+  await assert.rejects(
+    serve(t, withParameters(without), {}),
+    /the model has no layer of multi-token prediction: expected a tensor model\.layers\.7\.eh_proj\.weight/,
+  );
+});
+
 function drawn(metrics: readonly MetricFamily[]): Record<string, number> {
   const family = metrics.find(({ name }) => name === "nereid_llm_draft_tokens");
   assert.ok(family !== undefined, "a family of draft tokens");

@@ -293,12 +293,14 @@ function setSpeculation(value: unknown, builder: ArgumentBuilder, name: string):
     return;
   }
   const kind = String(value.decoding_type ?? "").toLowerCase();
-  const drafts = value.max_draft_len ?? value.max_window_size;
+  const drafts = value.max_draft_len ?? value.max_window_size ?? value.num_nextn_predict_layers;
   const model = value.speculative_model ?? value.speculative_model_dir;
   if (kind === "ngram" || kind === "lookahead") {
     builder.set("speculative_ngram_size", String(value.max_matching_ngram_size ?? value.max_ngram_size ?? 3));
-  } else if (kind === "draft_target" && typeof model === "string") {
+  } else if ((kind === "draft_target" || kind === "eagle3") && typeof model === "string") {
     builder.set("speculative_model", resolve(builder.folder, model));
+  } else if (kind === "mtp") {
+    builder.set("speculative_mtp", "true");
   } else {
     builder.note(`${name}.decoding_type ${String(value.decoding_type)}: decoding runs without draft tokens`);
     return;

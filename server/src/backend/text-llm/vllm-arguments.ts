@@ -185,8 +185,10 @@ function setSpeculation(value: unknown, builder: ArgumentBuilder, name: string):
   const { method, model, num_speculative_tokens: count, prompt_lookup_max: longest } = value;
   if (method === "ngram" || model === "[ngram]") {
     builder.set("speculative_ngram_size", String(longest ?? 3));
-  } else if (typeof model === "string" && (method === undefined || method === "draft_model")) {
+  } else if (typeof model === "string" && (method === undefined || method === "draft_model" || method === "eagle3")) {
     builder.set("speculative_model", resolve(builder.folder, model));
+  } else if (method === "mtp" || method === "deepseek_mtp") {
+    builder.set("speculative_mtp", "true");
   } else {
     builder.note(`${name}: method ${String(method)}: decoding runs without draft tokens`);
     return;

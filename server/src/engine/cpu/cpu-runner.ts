@@ -3,16 +3,18 @@
 import { availableProcessors, processorName } from "../../device/cpu/available-processors.ts";
 import { CpuDevice } from "../../device/cpu/cpu-device.ts";
 import { CpuGraph } from "../../device/cpu/cpu-graph.ts";
+import type { CpuTensor } from "../../device/cpu/cpu-tensor.ts";
 import { type ModelFiles, openModelFiles } from "../../formats/hf/model-files.ts";
 import type { LoraTargets } from "../../formats/lora/lora-adapter.ts";
 import { isPackedTensors } from "../../formats/trtllm/engine-file.ts";
 import type { EngineThreads } from "../../formats/trtllm/engine-header.ts";
 import type { DecoderConfig } from "../../models/config/decoder-config.ts";
+import type { ObservedRows } from "../../models/config/draft-head.ts";
 import { narrowWindows, widestWindow } from "../../models/config/layer-windows.ts";
 import { parseDecoderConfig } from "../../models/config/parse-decoder-config.ts";
 import { hasThreeAxes } from "../../models/config/rope-axes.ts";
 import { ropeFactors } from "../../models/config/rope-factors.ts";
-import { numDecoderTensors, recordDecoder } from "../../models/cpu/decoder.ts";
+import { numDecoderTensors, recordDecoder, recordObserved } from "../../models/cpu/decoder.ts";
 import type { DecoderModel } from "../../models/cpu/decoder-model.ts";
 import { type DecoderWeights, loadDecoderWeights } from "../../models/cpu/weights.ts";
 import { loraTargets } from "../../models/weights/lora-targets.ts";
@@ -20,7 +22,7 @@ import type { RequestedType } from "../../models/weights/weight-types.ts";
 import type { KvCacheType } from "../engine-spec.ts";
 import { checkStep } from "../plan/check-step.ts";
 import type { EncoderLimits } from "../request/encoder-input.ts";
-import type { StepInput, StepRunner } from "../step-runner.ts";
+import type { RowObserver, StepInput, StepRunner } from "../step-runner.ts";
 import { CpuAdapters } from "./adapters.ts";
 import { CpuEncoderMemory, encoderLimits } from "./encoder-memory.ts";
 import { CpuKvCache } from "./kv-cache.ts";
@@ -153,6 +155,7 @@ export class DecoderCpuRunner implements StepRunner {
   readonly #model: DecoderModel;
   readonly #graph: CpuGraph;
   #logits: Float32Array = new Float32Array(0);
+  #observer: { readonly observed: ObservedRows; readonly take: RowObserver } | undefined;
   #running: Promise<unknown> | undefined;
   #closing: Promise<void> | undefined;
 
@@ -206,6 +209,15 @@ export class DecoderCpuRunner implements StepRunner {
     }
   }
 
+  /** For a draft head on the same device. It must not run while a step does. */
+  get shared(): { readonly device: CpuDevice; readonly model: DecoderModel } {
+    return { device: this.#device, model: this.#model };
+  }
+
+  observe(observed: ObservedRows, take: RowObserver): void {
+    this.#observer = { observed, take };
+  }
+
   close(): Promise<void> {
     this.#closing ??= this.#closeAfter(this.#running);
     return this.#closing;
@@ -217,25 +229,29 @@ export class DecoderCpuRunner implements StepRunner {
     this.adapters.check(input.sequences);
     if (input.blockCopies !== undefined) this.#cache.copyBlocks(input.blockCopies);
     await this.#prepareStates(input);
-    if (input.tokenIds.length === 0) return new Float32Array(0);
+    if (input.tokenIds.length === 0) {
+      await this.#observer?.take(input, new Float32Array(0));
+      return new Float32Array(0);
+    }
     const encoders = this.#encoders;
     const sequences =
       encoders === undefined
         ? input.sequences
         : input.sequences.map((sequence) => ({ ...sequence, memory: encoders.layersOf(sequence) }));
     this.#graph.begin(numDecoderTensors(this.config, sequences));
-    const logits = recordDecoder(this.#graph, this.#model, {
-      ...input,
-      sequences,
-      tokenIds: withoutReplacedIds(input),
-      blockSize: this.blockSize,
-    });
+    const batch = { ...input, sequences, tokenIds: withoutReplacedIds(input), blockSize: this.blockSize };
+    const observer = this.#observer;
+    const { logits, rows } =
+      observer === undefined
+        ? { logits: recordDecoder(this.#graph, this.#model, batch), rows: [] }
+        : recordObserved(this.#graph, this.#model, batch, observer.observed);
     const recordedMs = performance.now();
     await this.#graph.run(input.tokenIds.length);
     const result = this.#logitsFor(input.logitRows.length);
     if (logits !== undefined) this.#graph.read(logits, result);
     this.timings.numSteps++;
     this.timings.recordMs += recordedMs - startMs;
+    await observer?.take(input, this.#readRows(rows, input.tokenIds.length));
     this.timings.computeMs += performance.now() - recordedMs;
     return result;
   }
@@ -247,6 +263,21 @@ export class DecoderCpuRunner implements StepRunner {
     }
     this.#states?.clearNew(sequences);
     if (encoderInputs !== undefined) await this.#encoders?.fill(encoderInputs);
+  }
+
+  /** [numTokens, rows.length * hiddenSize] The rows of each token behind each other. */
+  #readRows(rows: readonly CpuTensor[], numTokens: number): Float32Array {
+    const { hiddenSize } = this;
+    const joined = new Float32Array(numTokens * rows.length * hiddenSize);
+    const part = new Float32Array(numTokens * hiddenSize);
+    for (const [i, tensor] of rows.entries()) {
+      this.#graph.read(tensor, part);
+      for (let token = 0; token < numTokens; token++) {
+        const row = part.subarray(token * hiddenSize, (token + 1) * hiddenSize);
+        joined.set(row, (token * rows.length + i) * hiddenSize);
+      }
+    }
+    return joined;
   }
 
   /** One array serves all steps of up to its size, so that a decode step allocates no logits. */

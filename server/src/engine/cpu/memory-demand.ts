@@ -17,6 +17,7 @@ import { numSnapshotsOf } from "../engine-config.ts";
 import type { EngineSpec } from "../engine-spec.ts";
 import { peakBlocks } from "../kv/window-blocks.ts";
 import { type MemoryDemand, type MemoryPlan, planMemory } from "../plan/memory-plan.ts";
+import { draftHeadDemand, findDraftHead } from "./draft-head.ts";
 import { memoryBytesPerRow } from "./encoder-memory.ts";
 import { expectFittingHeads } from "./kv-cache.ts";
 
@@ -33,8 +34,8 @@ export async function planCpuMemory(
   freeBytes: number = Math.max(0, freeMemory() - PROCESS_BYTES),
 ): Promise<MemoryPlan> {
   const { bytes = 0, freeFraction, hostBytes = 0 } = spec.kvCache ?? {};
-  const { window, ...model } = await modelDemand(spec, blockSize);
-  const demand = spec.draftModelDir === undefined ? model : withDrafter(model, await drafterDemand(spec, blockSize));
+  const { window, config, ...model } = await modelDemand(spec, blockSize);
+  const demand = await withDrafts(model, spec, config, blockSize);
   const whyNoHost = hostBytes > 0 ? withoutHostKv(spec, window) : undefined;
   const usedHostBytes = whyNoHost === undefined ? hostBytes : 0;
   const plan = planMemory(
@@ -53,17 +54,37 @@ function withoutHostKv({ engine }: EngineSpec, window: number | undefined): stri
   return `kv_cache_host_memory_bytes has no effect: all layers have windows, of ${window} tokens at most, and let go of the rest`;
 }
 
-type ModelDemand = MemoryDemand & { readonly window: number | undefined };
+type ModelDemand = MemoryDemand & { readonly window: number | undefined; readonly config: DecoderConfig };
 
 async function modelDemand(spec: EngineSpec, blockSize: number): Promise<ModelDemand> {
   const { files, tensors } = await openModelFiles(spec.modelDir);
   try {
     const parsed = parseDecoderConfig(files);
     const config = narrowWindows(parsed.config, spec.kvCache?.attentionWindows);
-    return { ...cpuMemoryDemand({ ...parsed, config }, tensors, spec, blockSize), window: widestWindow(config) };
+    return {
+      ...cpuMemoryDemand({ ...parsed, config }, tensors, spec, blockSize),
+      window: widestWindow(config),
+      config,
+    };
   } finally {
     await tensors.close();
   }
+}
+
+async function withDrafts(
+  model: MemoryDemand,
+  spec: EngineSpec,
+  config: DecoderConfig,
+  blockSize: number,
+): Promise<MemoryDemand> {
+  const headDir = await findDraftHead(spec);
+  if (headDir === undefined)
+    return spec.draftModelDir === undefined ? model : withDrafter(model, await drafterDemand(spec, blockSize));
+  const { weightBytes, bytesPerToken } = await draftHeadDemand(headDir, config, spec.weightType);
+  const items = model.items.map((item) =>
+    item.what === "weights" ? { ...item, numBytes: item.numBytes + weightBytes } : item,
+  );
+  return { ...model, items, bytesPerToken: model.bytesPerToken + bytesPerToken };
 }
 
 /** Demand of the draft model, which has as many blocks as the target model, in f32. */

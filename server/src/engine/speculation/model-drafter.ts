@@ -6,11 +6,11 @@
 import { invalidArgument } from "../../core/server-error.ts";
 import { BlockPool } from "../kv/block-pool.ts";
 import { StepBatch } from "../plan/step-batch.ts";
-import { EMPTY_TOKENS } from "../request/generate.ts";
-import { Sequence, type SequenceSink } from "../request/sequence.ts";
+import type { Sequence } from "../request/sequence.ts";
 import { Sampler } from "../sample/sampler.ts";
 import type { StepRunner } from "../step-runner.ts";
 import { type Drafter, wantedDrafts } from "./drafter.ts";
+import { addDraft, createMirror } from "./mirror.ts";
 import type { SpeculationConfig } from "./speculation-config.ts";
 
 /** A sequence as the draft model sees it: its tokens, the drafts, and their blocks in the draft cache. */
@@ -89,7 +89,7 @@ export class ModelDrafter implements Drafter {
 
   /** Brought up to date: what the small cache holds of other tokens than the sequence's does not count as computed. */
   #shadowOf(sequence: Sequence): Shadow {
-    const shadow = this.#shadows.get(sequence) ?? { mirror: this.#mirrorOf(sequence), numOwn: 0 };
+    const shadow = this.#shadows.get(sequence) ?? { mirror: createMirror(sequence, this.#runner), numOwn: 0 };
     this.#shadows.set(sequence, shadow);
     const { mirror } = shadow;
     const end = Math.min(mirror.numComputed, sequence.numTokens - 1);
@@ -100,15 +100,6 @@ export class ModelDrafter implements Drafter {
     mirror.numComputed = numRight;
     shadow.numOwn = sequence.numTokens;
     return shadow;
-  }
-
-  #mirrorOf(sequence: Sequence): Sequence {
-    const { request, seedLow, seedHigh, maxLength } = sequence;
-    const seed = (BigInt.asUintN(32, BigInt(seedHigh)) << 32n) | BigInt.asUintN(32, BigInt(seedLow));
-    const silent = { logProbs: false, topLogProbs: 0, promptLogProbs: false, contextLogits: false };
-    const own = { ...request, ...silent, generationLogits: false, draftTokens: EMPTY_TOKENS, seed };
-    const { blockSize, vocabSize } = this.#runner;
-    return new Sequence(own, NOWHERE, { blockSize, vocabSize, maxSequenceLength: maxLength });
   }
 
   /** Holds blocks for that many tokens; sequences that draft nothing now lose theirs first. */
@@ -164,20 +155,8 @@ export class ModelDrafter implements Drafter {
   /** Whether it makes sense to draft on. */
   #append({ sequence, shadow: { mirror } }: Job, token: number): boolean {
     if (token < 0) return false;
-    sequence.reserve(sequence.numDrafts + 1);
-    sequence.tokens[sequence.numTokens + sequence.numDrafts] = token;
-    sequence.numDrafts += 1;
+    addDraft(sequence, token);
     mirror.append(token);
     return !sequence.endIds.includes(token);
   }
 }
-
-/** Drafts reach no client. */
-const NOWHERE: SequenceSink = {
-  started: () => undefined,
-  token: () => undefined,
-  extra: () => undefined,
-  beams: () => undefined,
-  finished: () => undefined,
-  failed: () => undefined,
-};

@@ -89,7 +89,7 @@ export class CpuDecoderOps implements DecoderOps<CpuTensor, CpuTensor> {
       const rows = graph.input("i32", [segments.length], segments);
       x = recordAdd(graph, { a: x, b: recordGatherRows(graph, { table: weights.segments, ids: rows }) });
     }
-    return this.#norm(weights.embeddingNorm, x);
+    return this.normalized(weights.embeddingNorm, x);
   }
 
   /** With learned or computed positions added. */
@@ -107,12 +107,12 @@ export class CpuDecoderOps implements DecoderOps<CpuTensor, CpuTensor> {
   }
 
   addNorm(residual: CpuTensor, { norm, branch, postNorm }: Step): Normed {
-    if (branch === undefined) return this.#replaced(residual, this.#norm(norm, residual));
-    const a = this.#norm(postNorm, branch);
+    if (branch === undefined) return this.#replaced(residual, this.normalized(norm, residual));
+    const a = this.normalized(postNorm, branch);
     const { residualScale: factor } = this.#model.config;
     const scaled = factor === 1 ? a : recordScale(this.#graph, { x: a, factor });
     const sum = recordAdd(this.#graph, { a: scaled, b: residual });
-    return this.#replaced(sum, this.#norm(norm, sum));
+    return this.#replaced(sum, this.normalized(norm, sum));
   }
 
   #replaced(residual: CpuTensor, normed: CpuTensor): Normed {
@@ -208,7 +208,7 @@ export class CpuDecoderOps implements DecoderOps<CpuTensor, CpuTensor> {
     return config.logitSoftCap === undefined ? x : recordSoftCap(this.#graph, { x, cap: config.logitSoftCap });
   }
 
-  #norm(weights: Norm<CpuTensor> | undefined, x: CpuTensor): CpuTensor {
+  protected normalized(weights: Norm<CpuTensor> | undefined, x: CpuTensor): CpuTensor {
     if (weights === undefined) return x;
     const { kind, epsilon } = this.#model.config.norm;
     if (kind === "layer") return recordLayerNorm(this.#graph, { x, ...weights, epsilon });

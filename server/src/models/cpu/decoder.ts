@@ -3,10 +3,12 @@ import { ATTENTION_TENSORS_PER_SPAN } from "../../../kernels/attention/attention
 import { BIASED_TENSORS_PER_SPAN } from "../../../kernels/biased-attention/biased-attention.ggml.ts";
 import { CROSS_TENSORS_PER_SPAN } from "../../../kernels/cross-attention/cross-attention.ggml.ts";
 import { DISENTANGLED_TENSORS_PER_SPAN } from "../../../kernels/disentangled-bias/disentangled-bias.ggml.ts";
+import { recordGatherRows } from "../../../kernels/gather-rows/gather-rows.ggml.ts";
 import { MIX_TENSORS_PER_EXPERT } from "../../../kernels/mix-experts/mix-experts.ggml.ts";
 import type { CpuGraph } from "../../device/cpu/cpu-graph.ts";
 import type { CpuTensor } from "../../device/cpu/cpu-tensor.ts";
 import type { DecoderConfig } from "../config/decoder-config.ts";
+import type { ObservedRows } from "../config/draft-head.ts";
 import { walkDecoder } from "../decoder/walk-decoder.ts";
 import type { DecoderBatch, DecoderModel, DecoderSequence } from "./decoder-model.ts";
 import { CpuDecoderOps } from "./decoder-ops.ts";
@@ -41,6 +43,66 @@ export function recordHidden(graph: CpuGraph, model: DecoderModel, batch: Decode
   if (normed === undefined) throw new Error("an encoder of no rows");
   graph.output(normed);
   return normed;
+}
+
+export interface ObservedPass {
+  /** [logitRows, vocab]; undefined: none are wanted. */
+  readonly logits: CpuTensor | undefined;
+  /** [numTokens, hidden] each, in the order in which they were asked for. */
+  readonly rows: readonly CpuTensor[];
+}
+
+/** Records the pass, and the rows of all tokens that a draft head reads. */
+export function recordObserved(
+  graph: CpuGraph,
+  model: DecoderModel,
+  batch: DecoderBatch,
+  observed: ObservedRows,
+): ObservedPass {
+  if (observed === "output") return recordObservedOutput(graph, model, batch);
+  const ops = new ObservingOps(graph, model, batch, observed.layers);
+  const normed = walkDecoder(ops, model);
+  const logits = normed && ops.logits(normed);
+  if (logits !== undefined) graph.output(logits);
+  return { logits, rows: observed.layers.map((layer) => ops.rowsBefore(layer)) };
+}
+
+/** Every row passes the last layer and the norm; logits are made of those that are wanted. */
+function recordObservedOutput(graph: CpuGraph, model: DecoderModel, batch: DecoderBatch): ObservedPass {
+  const { tokenIds, logitRows } = batch;
+  const ops = new CpuDecoderOps(graph, model, { ...batch, logitRows: tokenIds.map((_, i) => i) });
+  const normed = walkDecoder(ops, model);
+  if (normed === undefined) throw new Error("a pass without rows");
+  graph.output(normed);
+  if (logitRows.length === 0) return { logits: undefined, rows: [normed] };
+  const ids = graph.input("i32", [logitRows.length], logitRows);
+  const logits = ops.logits(recordGatherRows(graph, { table: normed, ids }));
+  graph.output(logits);
+  return { logits, rows: [normed] };
+}
+
+class ObservingOps extends CpuDecoderOps {
+  readonly #graph: CpuGraph;
+  readonly #observed = new Map<number, CpuTensor>();
+  readonly #layers: readonly number[];
+
+  constructor(graph: CpuGraph, model: DecoderModel, batch: DecoderBatch, layers: readonly number[]) {
+    super(graph, model, batch);
+    this.#graph = graph;
+    this.#layers = layers;
+  }
+
+  observe(layer: number, residual: CpuTensor): void {
+    if (!this.#layers.includes(layer)) return;
+    this.#graph.output(residual);
+    this.#observed.set(layer, residual);
+  }
+
+  rowsBefore(layer: number): CpuTensor {
+    const rows = this.#observed.get(layer);
+    if (rows === undefined) throw new Error(`no rows in front of layer ${layer}`);
+    return rows;
+  }
 }
 
 /** Records the pass; the logits [logitRows, vocab], or undefined when only the cache is to be filled. */

@@ -76,6 +76,9 @@ export interface DecoderOps<Tensor, Rows> {
   /** The output projection of that attention, beside it. No adapter changes it. */
   readonly projectCross?: ((weights: CrossWeights<Tensor>, attended: Rows) => Rows) | undefined;
 
+  /** Present if the residual stream in front of layers is read, all of its rows. It stays as it is. */
+  readonly observe?: ((layer: number, residual: Rows) => void) | undefined;
+
   /** Present if another device computes the layers after these: sends it the residual stream. */
   readonly handOn?: ((residual: Rows) => void) | undefined;
 }

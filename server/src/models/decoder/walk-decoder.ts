@@ -22,6 +22,7 @@ export function walkDecoder<Tensor, Rows>(
   let x = ops.addNorm(ops.embed(), { norm: first.attentionNorm, reader: first.qkv });
   if (ops.fusedLayer !== undefined) return walkFused(ops, ops.fusedLayer, weights, x);
   for (const [i, layer] of layers.entries()) {
+    ops.observe?.(i, x.residual);
     const qkv = ops.linear(i, "qkv", layer.qkv, x.normed, "rotateAndStore");
     const isEnd = i === layers.length - 1 && ops.handOn === undefined;
     if (isEnd && ops.logitRows === "none") {

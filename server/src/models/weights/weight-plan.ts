@@ -130,7 +130,14 @@ export function findPrefix(names: WeightNames, has: (tensor: string) => boolean)
   return found ?? names.prefixes[0] ?? "";
 }
 
-function describeLayer<T>(plans: ModulePlans<T>, index: number, at: string, prefix: string): LayerWeights<T> {
+/** @param inputSize columns of the projections of queries, keys and values */
+export function describeLayer<T>(
+  plans: ModulePlans<T>,
+  index: number,
+  at: string,
+  prefix: string,
+  inputSize: number = plans.config.hiddenSize,
+): LayerWeights<T> {
   const { config, names } = plans;
   const { hiddenSize, numHeads, numKvHeads, headDim, biases } = config;
   const within = (name: string): string => at + name;
@@ -149,7 +156,7 @@ function describeLayer<T>(plans: ModulePlans<T>, index: number, at: string, pref
       ? plans.gatedQkv(names.qkv.map(within), biases.qkv)
       : names.hasGroupedQkv === true
         ? plans.groupedQkv(at + fused, biases.qkv)
-        : plans.linear(names.qkv.map(within), qkvRows, hiddenSize, biases.qkv),
+        : plans.linear(names.qkv.map(within), qkvRows, inputSize, biases.qkv),
     recurrent: undefined,
     latent: describeLatent(plans, at),
     headNorms:
