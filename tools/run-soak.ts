@@ -11,6 +11,7 @@ import { parseArgs } from "node:util";
 import { apiBodiesSoak } from "../tests/soak/api-bodies.ts";
 import { connectionsSoak } from "../tests/soak/connections.ts";
 import { decodersSoak } from "../tests/soak/decoders.ts";
+import { emulatedSamplingSoak } from "../tests/soak/emulated-sampling.ts";
 import { everyFloatSoak } from "../tests/soak/every-float.ts";
 import { floatsSoak } from "../tests/soak/floats.ts";
 import { fuzzSoak } from "../tests/soak/fuzz.ts";
@@ -25,6 +26,7 @@ import { realLoadsSoak } from "../tests/soak/real-loads.ts";
 import { reloadsSoak } from "../tests/soak/reloads.ts";
 import { restartsSoak } from "../tests/soak/restarts.ts";
 import { rollingSoak } from "../tests/soak/rolling.ts";
+import { samplingSoak } from "../tests/soak/sampling.ts";
 import { schedulesSoak } from "../tests/soak/schedules.ts";
 import { schedulingSoak } from "../tests/soak/scheduling.ts";
 import type { Soak } from "../tests/soak/soak.ts";
@@ -42,6 +44,8 @@ const ALL: readonly Soak[] = [
   schedulesSoak,
   realLoadsSoak,
   schedulingSoak,
+  samplingSoak,
+  emulatedSamplingSoak,
   reloadsSoak,
   pythonFaultsSoak,
   engineFaultsSoak,

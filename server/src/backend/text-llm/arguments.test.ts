@@ -103,3 +103,18 @@ test("vllmArguments() translates engine arguments and the adapters beside them",
     /cannot find \/models\/m\/1\/multi_lora\.json/,
   );
 });
+
+test("both translate draft heads", () => {
+  const drafted = (speculative_config: object): Readonly<Record<string, string>>[] => [
+    llmApiArguments({ model: "m", speculative_config }, CPU).parameters,
+    vllmArguments({ model: "m", speculative_config }, undefined, CPU).parameters,
+  ];
+  const head = { speculative_model: "/models/m/1/head", num_draft_tokens: "3" };
+  const [eagle] = drafted({ decoding_type: "Eagle3", speculative_model_dir: "head", max_draft_len: 3 });
+  assert.deepEqual(eagle, head);
+  assert.deepEqual(drafted({ method: "eagle3", model: "head", num_speculative_tokens: 3 })[1], head);
+  const [mtp] = drafted({ decoding_type: "MTP", num_nextn_predict_layers: 2 });
+  assert.deepEqual(mtp, { speculative_mtp: "true", num_draft_tokens: "2" });
+  const own = { speculative_mtp: "true", num_draft_tokens: "1" };
+  assert.deepEqual(drafted({ method: "mtp", num_speculative_tokens: 1 })[1], own);
+});
