@@ -210,7 +210,8 @@ for (const seed of [4, 5, 6]) {
     const totals = AHEAD_TOTALS;
     for (let i = 0; i < RUNS_PER_SEED; i++) {
       const options = drawRunner(draw);
-      const config = { ...drawConfig(draw), speculation: DEFAULT_ENGINE_CONFIG.speculation };
+      const drawn = drawConfig(draw);
+      const config = i % 2 === 0 ? drawn : { ...drawn, speculation: DEFAULT_ENGINE_CONFIG.speculation };
       const requests = Array.from({ length: 5 + draw(40) }, (_, at) => drawAheadRequest(draw, at));
       const runners: ChoosingRunner[] = [];
       const ruleTables = { numCountRows: draw(8), numBiasRows: draw(4) };

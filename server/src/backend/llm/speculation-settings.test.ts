@@ -17,7 +17,12 @@ function parametersOf(given: Readonly<Record<string, string>>): SpeculationParam
 
 const CASES: readonly {
   readonly given: Readonly<Record<string, string>>;
-  readonly expected: readonly [maxDraftTokens: number, ngramSize: number, draftModel?: string, usesMtp?: boolean];
+  readonly expected: readonly [
+    maxDraftTokens: number,
+    ngramSize: number,
+    draftModel?: string | undefined,
+    usesMtp?: boolean,
+  ];
   readonly note?: RegExp;
 }[] = [
   { given: {}, expected: [0, 0] },

@@ -12,7 +12,7 @@ import type { SpeculationConfig } from "./speculation-config.ts";
  */
 export function createDrafters(
   config: SpeculationConfig,
-  { vocabSize, numStates, encoder }: StepRunner,
+  { vocabSize, numStates, encoder, stepsAhead = false }: StepRunner,
   other: Drafter | undefined,
 ): readonly Drafter[] {
   if (numStates !== undefined && encoder === undefined) {
@@ -20,6 +20,7 @@ export function createDrafters(
     if (config.maxDraftTokens === 0) return [];
     throw new ServerError("unsupported", `speculative decoding: expected none with this model, as ${why}`);
   }
-  const lookUp = config.maxDraftTokens > 0 && config.ngramSize > 0 ? [new NgramDrafter(config, vocabSize)] : [];
+  const lookUp =
+    config.maxDraftTokens > 0 && config.ngramSize > 0 ? [new NgramDrafter(config, vocabSize, stepsAhead)] : [];
   return [new ForcedDrafter(), ...lookUp, ...(other === undefined ? [] : [other])];
 }

@@ -16,11 +16,24 @@ export interface Drafter {
 }
 
 /** Draft tokens wanted for a sequence in the next step: none unless it decodes, without beams and without a guide. */
-export function wantedDrafts(sequence: Sequence, { maxDraftTokens }: SpeculationConfig): number {
-  const { group, guide, cancelled, numDrafts, numComputed, numTokens, maxLength } = sequence;
-  if (group !== undefined || guide !== undefined || cancelled || numDrafts > 0) return 0;
-  if (numComputed === 0 || numComputed !== numTokens - 1) return 0;
-  const asked = sequence.request.maxDraftTokens;
+export function wantedDrafts(sequence: Sequence, config: SpeculationConfig): number {
+  const { numDrafts, numComputed, numTokens } = sequence;
+  if (numDrafts > 0 || numComputed === 0 || numComputed !== numTokens - 1) return 0;
+  return draftsAt(sequence, numTokens, config);
+}
+
+/** Whether a sequence has drafts, or wants some behind its next tokens: all others have paused, since drafts did not pay. */
+export function wantDrafts(sequences: Iterable<Sequence>, config: SpeculationConfig): boolean {
+  for (const sequence of sequences) {
+    if (sequence.numDrafts > 0 || draftsAt(sequence, sequence.numTokens + sequence.numPending, config) > 0) return true;
+  }
+  return false;
+}
+
+function draftsAt(sequence: Sequence, numTokens: number, { maxDraftTokens }: SpeculationConfig): number {
+  const { group, guide, cancelled, maxLength, pace, request } = sequence;
+  if (group !== undefined || guide !== undefined || cancelled) return 0;
+  const asked = request.maxDraftTokens;
   const most = Math.min(asked < 0 ? maxDraftTokens : asked, maxDraftTokens, maxLength - 1 - numTokens);
-  return most > 0 ? sequence.pace.next(most) : 0;
+  return most > 0 ? pace.next(most) : 0;
 }

@@ -9,7 +9,7 @@ import { StepBatch } from "../plan/step-batch.ts";
 import type { Sequence } from "../request/sequence.ts";
 import { Sampler } from "../sample/sampler.ts";
 import type { StepRunner } from "../step-runner.ts";
-import { type Drafter, wantedDrafts } from "./drafter.ts";
+import { type Drafter, wantDrafts, wantedDrafts } from "./drafter.ts";
 import { addDraft, createMirror } from "./mirror.ts";
 import type { SpeculationConfig } from "./speculation-config.ts";
 
@@ -51,6 +51,10 @@ export class ModelDrafter implements Drafter {
   /** Blocks of the small cache that no sequence holds. */
   get numFreeBlocks(): number {
     return this.#pool.numFree;
+  }
+
+  holdsBack(sequences: Iterable<Sequence>): boolean {
+    return wantDrafts(sequences, this.#config);
   }
 
   async propose(sequences: Iterable<Sequence>): Promise<void> {

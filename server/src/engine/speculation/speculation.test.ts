@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { ChoosingRunner } from "../../../../tests/fakes/choosing-runner.ts";
 import { HashRunner } from "../../../../tests/fakes/hash-runner.ts";
 import { DEFAULT_ENGINE_CONFIG, type EngineConfig } from "../engine-config.ts";
 import { LlmEngine } from "../llm-engine.ts";
@@ -138,6 +139,20 @@ test("generate() drafts no further than the request allows", async () => {
   const before = runner.steps.length;
   await collect(engine.generate(request([0, 1, 2, 0, 1, 2, 0], { maxDraftTokens: 1 })));
   assert.ok(runner.steps.slice(before + 1).every(({ numTokens }) => numTokens <= 2));
+  await engine.close();
+});
+
+test("generate() plans steps ahead of their tokens where look-ups find nothing, and drafts again now and then", async () => {
+  const asked = request([3, 4, 5], { maxTokens: 150 });
+  const plain = engineOf({}, 64, 5000);
+  const { tokens } = await collect(plain.engine.generate(asked));
+  await plain.engine.close();
+  const runner = new ChoosingRunner({ stepsAhead: true, vocabSize: 5000, maxPositions: 200 });
+  const speculation = { maxDraftTokens: 4, ngramSize: 3 };
+  const engine = new LlmEngine(runner, { ...DEFAULT_ENGINE_CONFIG, speculation });
+  assert.deepEqual((await collect(engine.generate(asked))).tokens, tokens);
+  // Pauses of 1, 2, 4 and so on up to 32 tokens between look-ups: nearly all steps run behind another.
+  assert.ok(runner.numAhead > 120 && runner.numAhead < 149, `${runner.numAhead} of 150 steps ahead`);
   await engine.close();
 });
 
