@@ -11,7 +11,7 @@ import { parseArgs } from "node:util";
 import { apiBodiesSoak } from "../tests/soak/api-bodies.ts";
 import { connectionsSoak } from "../tests/soak/connections.ts";
 import { decodersSoak } from "../tests/soak/decoders.ts";
-import { emulatedSamplingSoak } from "../tests/soak/emulated-sampling.ts";
+import { emulatedPenaltiesSoak, emulatedSamplingSoak } from "../tests/soak/emulated-sampling.ts";
 import { everyFloatSoak } from "../tests/soak/every-float.ts";
 import { floatsSoak } from "../tests/soak/floats.ts";
 import { fuzzSoak } from "../tests/soak/fuzz.ts";
@@ -46,6 +46,7 @@ const ALL: readonly Soak[] = [
   schedulingSoak,
   samplingSoak,
   emulatedSamplingSoak,
+  emulatedPenaltiesSoak,
   reloadsSoak,
   pythonFaultsSoak,
   engineFaultsSoak,

@@ -1,4 +1,4 @@
-/** Samples of `npm run soak -- sampling emulated-sampling`: both samplers against the reference, and against each other. */
+/** Samples of `npm run soak -- sampling emulated-sampling emulated-penalties`: both samplers against the reference, and against each other. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Sampler } from "../../server/src/engine/sample/sampler.ts";

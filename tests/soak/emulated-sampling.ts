@@ -1,6 +1,6 @@
 /**
  * The kernel of sampling on emulated threads: distributions against the reference, with fewer draws than the engine's own
- * sampler makes, then penalties against that sampler in up to 100,000 random rows.
+ * sampler makes, and penalties against that sampler in up to 100,000 random rows.
  */
 import assert from "node:assert/strict";
 import { hostCompiler } from "../cuda-emulation/compile-emulation.ts";
@@ -12,33 +12,35 @@ import { logitsOf, SAMPLING_CASES, type SamplingCase, sequenceOf } from "../samp
 import type { Soak, SoakOptions, SoakResult } from "./soak.ts";
 
 const MAX_PENALTY_ROWS = 100_000;
-/** Share of the time. */
-const DISTRIBUTION_SHARE = 0.2;
 const VOCAB = 1003;
 const ROWS = 128;
 const MAX_DEVIATE = 4.5;
 
-export const emulatedSamplingSoak: Soak = { name: "emulated-sampling", run };
+export const emulatedSamplingSoak: Soak = { name: "emulated-sampling", run: drawDistributions };
+export const emulatedPenaltiesSoak: Soak = { name: "emulated-penalties", run: choosePenalized };
 
-async function run({ seed, deadlineMs }: SoakOptions): Promise<SoakResult> {
+function openDevice(seed: number): EmulatedDevice {
   const compiler = hostCompiler();
   assert.ok(compiler.version !== undefined, compiler.reason);
-  const device = new EmulatedDevice({ compiler, arch: "sm_90", seed });
-  const untilMs = performance.now() + DISTRIBUTION_SHARE * (deadlineMs - performance.now());
-  const distributions = await drawDistributions(device, seed, untilMs);
+  return new EmulatedDevice({ compiler, arch: "sm_90", seed });
+}
+
+async function choosePenalized({ seed, deadlineMs }: SoakOptions): Promise<SoakResult> {
+  const device = openDevice(seed);
   let rows = 0;
   for (; rows < MAX_PENALTY_ROWS && performance.now() < deadlineMs; rows += PENALTY_ROWS)
     await checkPenalties(device, seed + rows);
-  return { ...distributions, penaltyRows: rows };
+  return { rows };
 }
 
 /** Flat and peaked logits of each case, in turns. */
-async function drawDistributions(device: EmulatedDevice, seed: number, untilMs: number): Promise<SoakResult> {
+async function drawDistributions({ seed, deadlineMs }: SoakOptions): Promise<SoakResult> {
+  const device = openDevice(seed);
   const experiments = [false, true].flatMap((isPeaked) =>
     SAMPLING_CASES.map((each) => experimentOf(each, isPeaked, seed)),
   );
   let draws = 0;
-  while (draws === 0 || performance.now() < untilMs) {
+  while (draws === 0 || performance.now() < deadlineMs) {
     for (const { logits, sequence, counts } of experiments) {
       const rows = Array.from({ length: ROWS }, (_, i) => ({ logits, sequence, index: draws + i }));
       for (const token of await chooseEmulated(device, rows)) counts[token] = (counts[token] ?? 0) + 1;
