@@ -55,6 +55,7 @@ const NEUTRAL: readonly Neutral[] = [
     models: ["llama-4", "llama-4-2", "smollm3", "smollm3-2"],
     reason: "no_rope_layers says more",
   },
+  { field: /^use_double_wide_mlp$/, models: ["gemma-4-2"], reason: "it widens layers that share keys and values" },
   { field: /^attn_config$/, models: ["mpt", "mpt-2"], reason: "its first member is for training" },
 ];
 

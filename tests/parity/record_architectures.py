@@ -269,6 +269,19 @@ SPECS.update({
 })
 
 
+GEMMA4 = dict(BASE, vocab_size_per_layer_input=VOCABULARY, head_dim=8, global_head_dim=16, sliding_window=8)
+SPECS.update({
+    "gemma-4": ("Gemma4ForCausalLM", dict(GEMMA4, num_hidden_layers=5, num_kv_shared_layers=2,
+                                          hidden_size_per_layer_input=8, use_double_wide_mlp=True,
+                                          layer_types=[*SLIDING, "sliding_attention", *SLIDING],
+                                          final_logit_softcapping=2.0)),
+    "gemma-4-2": ("Gemma4ForCausalLM", dict(GEMMA4, hidden_size_per_layer_input=0, attention_k_eq_v=True,
+                                            num_global_key_value_heads=1, num_hidden_layers=3, sliding_window=5,
+                                            layer_types=["sliding_attention", *SLIDING], enable_moe_block=True,
+                                            num_experts=6, top_k_experts=3, moe_intermediate_size=16)),
+})
+
+
 def fuse_groups(tensors, config, suffix):
     """Rows of queries, keys and values as [queries | key | value] of each key head."""
     heads, keys = config["num_attention_heads"], config["num_key_value_heads"]
@@ -369,6 +382,8 @@ def build(class_name, fields, prompt_length, seed):
     for name, buffer in model.named_buffers():
         if name.endswith("e_score_correction_bias"):
             buffer.copy_(0.1 * torch.randn_like(buffer))
+        if name.endswith("layer_scalar"):
+            buffer.copy_((0.7 + 0.25 * torch.rand_like(buffer)).bfloat16())
     return model, torch.randint(3, VOCABULARY, (1, prompt_length)).tolist()[0]
 
 

@@ -157,6 +157,8 @@ function scalingFields({ scaling, sections }: Rope): Record<string, unknown> {
 function scalingOf(scaling: Exclude<RopeScaling, { kind: "none" | "longrope" }>): Record<string, unknown> {
   const base = { rope_type: scaling.kind, type: scaling.kind, factor: scaling.factor };
   if (scaling.kind === "linear") return base;
+  if (scaling.kind === "proportional")
+    throw new Error("TensorRT-LLM checkpoints have no rotary positions of the kind proportional");
   const original = { original_max_position_embeddings: scaling.originalMaxPositions };
   if (scaling.kind === "llama3") {
     const { lowFrequencyFactor, highFrequencyFactor } = scaling;

@@ -10,6 +10,8 @@ export interface RmsNormHeadsArgs {
   readonly x: CpuTensor; // [numTokens, rowWidth], rowWidth >= numHeads * headDim
   readonly weight: CpuTensor | HeadShape; // [numHeads, headDim]
   readonly epsilon: number;
+  /** First element of a row that is read; absent: 0. */
+  readonly column?: number;
   /** "layer" subtracts the mean too. Absent: "rms". */
   readonly kind?: "rms" | "layer" | undefined;
 }
@@ -21,16 +23,28 @@ export interface HeadShape {
 }
 
 /** [numTokens, numHeads * headDim] */
-export function recordRmsNormHeads(graph: CpuGraph, { x, weight, epsilon, kind }: RmsNormHeadsArgs): CpuTensor {
+export function recordRmsNormHeads(
+  graph: CpuGraph,
+  { x, weight, epsilon, kind, column = 0 }: RmsNormHeadsArgs,
+): CpuTensor {
   expectTensor("rmsNormHeads x", x, ["f32"], [-1, -1]);
   const hasWeights = "handle" in weight;
   if (hasWeights) expectTensor("rmsNormHeads weight", weight, ["f32"], [-1, -1]);
   const [numTokens = 0, rowWidth = 0] = x.shape;
   const [numHeads = 0, headDim = 0] = hasWeights ? weight.shape : [weight.numHeads, weight.headDim];
-  if (numHeads * headDim > rowWidth)
+  if (column + numHeads * headDim > rowWidth)
     throw new Error(`rmsNormHeads: ${numHeads} heads of ${headDim} exceed rows of ${rowWidth}`);
   const { base } = graph.ggml;
-  const heads = base.view3d(graph.claim(), x.handle, headDim, numHeads, numTokens, headDim * 4, rowWidth * 4, 0);
+  const heads = base.view3d(
+    graph.claim(),
+    x.handle,
+    headDim,
+    numHeads,
+    numTokens,
+    headDim * 4,
+    rowWidth * 4,
+    column * 4,
+  );
   const normed =
     kind === "layer" ? base.norm(graph.claim(), heads, epsilon) : base.rmsNorm(graph.claim(), heads, epsilon);
   const handle = hasWeights ? base.mul(graph.claim(), normed, weight.handle) : normed;

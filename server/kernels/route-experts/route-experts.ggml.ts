@@ -17,6 +17,8 @@ export interface RouteExpertsArgs {
   readonly routing?: Routing | undefined;
   /** [numExperts], added to the scores for the choice, not to the weights. */
   readonly correction?: CpuTensor | undefined;
+  /** [numExperts], by which the weights of the chosen are multiplied at the end; absent: 1. */
+  readonly outScale?: CpuTensor | undefined;
 }
 
 export interface Routing {
@@ -63,8 +65,24 @@ export function recordRouteExperts(graph: CpuGraph, args: RouteExpertsArgs): Exp
   const shape = [numTokens, numChosen];
   const shares = isRenormalized ? recordShares(graph, weights) : weights;
   const { scale = 1 } = routing ?? {};
-  const handle = scale === 1 ? shares : base.scale(graph.claim(), shares, scale);
+  const scaled = scale === 1 ? shares : base.scale(graph.claim(), shares, scale);
+  const handle = args.outScale === undefined ? scaled : recordScaled(graph, args.outScale, scaled, ids, shape);
   return { ids: { handle: ids, type: "i32", shape }, weights: { handle, type: "f32", shape } };
+}
+
+function recordScaled(
+  graph: CpuGraph,
+  factors: CpuTensor,
+  shares: Address,
+  ids: Address,
+  [numTokens = 0, numChosen = 0]: readonly number[],
+): Address {
+  const { base } = graph.ggml;
+  const [numExperts = 0] = factors.shape;
+  const table = base.repeat4d(graph.claim(), factors.handle, numExperts, numTokens, 1, 1);
+  const rows = base.reshape3d(graph.claim(), table, 1, numExperts, numTokens);
+  const picked = base.getRows(graph.claim(), rows, ids);
+  return base.mul(graph.claim(), shares, base.reshape2d(graph.claim(), picked, numChosen, numTokens));
 }
 
 function recordMixed(graph: CpuGraph, { logits, numChosen }: RouteExpertsArgs, tolerance: number): ExpertRoute {

@@ -9,7 +9,7 @@ import type { CpuDevice } from "../../device/cpu/cpu-device.ts";
 import type { CpuTensorSpec } from "../../device/cpu/cpu-tensor.ts";
 import { CPU_TYPE_BYTES, type CpuTensor } from "../../device/cpu/cpu-tensor.ts";
 import type { DecoderConfig } from "../../models/config/decoder-config.ts";
-import { numCachedLayers } from "../../models/config/kv-bytes.ts";
+import { hasCache, layerHeads } from "../../models/config/kv-bytes.ts";
 import type { LayerCache } from "../../models/cpu/decoder-model.ts";
 import type { KvCacheType } from "../engine-spec.ts";
 
@@ -26,8 +26,10 @@ export interface KvCacheOptions {
 }
 
 /** @throws Error when heads of the model cannot be kept in this type */
-export function expectFittingHeads({ headDim }: Pick<KvShape, "headDim">, type: KvCacheType): void {
-  if (type !== "q8_0" || headDim % Q8_BLOCK === 0) return;
+export function expectFittingHeads(config: KvShape, type: KvCacheType): void {
+  const sizes = config.layers.map((layer) => layerHeads(config, layer).headDim);
+  const headDim = sizes.find((size) => size % Q8_BLOCK !== 0);
+  if (type !== "q8_0" || headDim === undefined) return;
   throw new Error(
     `kv_cache_type q8_0 keeps ${Q8_BLOCK} numbers to a scale, which heads of ${headDim} are no multiple of: take f16 or f32`,
   );
@@ -39,15 +41,18 @@ export class CpuKvCache {
   readonly #near: CpuBuffer;
   readonly #far: CpuBuffer | undefined;
   readonly #numBlocks: number;
-  readonly #block: Uint8Array;
+  /** Room for a block of each tensor. */
+  readonly #blocks: readonly Uint8Array[];
 
   constructor(device: CpuDevice, config: KvShape, { numBlocks, numHostBlocks, blockSize, type }: KvCacheOptions) {
     expectFittingHeads(config, type);
-    const width = config.numKvHeads * config.headDim;
+    const widths = config.layers.filter(hasCache).map((layer) => layerHeads(config, layer).width);
     const specs = (count: number): CpuTensorSpec[] =>
-      Array.from({ length: 2 * numCachedLayers(config.layers) }, () => ({ type, shape: [count * blockSize, width] }));
+      widths.flatMap((width) => [width, width]).map((width) => ({ type, shape: [count * blockSize, width] }));
     this.#numBlocks = numBlocks;
-    this.#block = new Uint8Array(blockSize * width * CPU_TYPE_BYTES[type]);
+    this.#blocks = specs(1).map(
+      ({ shape: [rows = 0, width = 0] }) => new Uint8Array(rows * width * CPU_TYPE_BYTES[type]),
+    );
     this.#near = new CpuBuffer(device, specs(numBlocks));
     try {
       this.#far = numHostBlocks > 0 ? new CpuBuffer(device, specs(numHostBlocks)) : undefined;
@@ -56,7 +61,8 @@ export class CpuKvCache {
       throw error;
     }
     const pairs = pairLayers(this.#near.tensors);
-    this.layers = config.layers.map(({ isRecurrent }) => (isRecurrent === true ? undefined : pairs.shift()));
+    const own = config.layers.map((layer) => (hasCache(layer) ? pairs.shift() : undefined));
+    this.layers = config.layers.map(({ kvSource }, i) => own[kvSource ?? i]);
   }
 
   /** Pairs [from, to, ...], one after the other. */
@@ -66,9 +72,10 @@ export class CpuKvCache {
       const to = this.#place(pairs[i + 1] ?? 0);
       for (const [layer, tensor] of from.buffer.tensors.entries()) {
         const target = to.buffer.tensors[layer];
-        if (target === undefined) throw new Error("kv cache: device and host differ in layers");
-        from.buffer.read(tensor, this.#block, from.byteOffset);
-        to.buffer.write(target, this.#block, to.byteOffset);
+        const bytes = this.#blocks[layer];
+        if (target === undefined || bytes === undefined) throw new Error("kv cache: device and host differ in layers");
+        from.buffer.read(tensor, bytes, from.block * bytes.length);
+        to.buffer.write(target, bytes, to.block * bytes.length);
       }
     }
   }
@@ -78,11 +85,11 @@ export class CpuKvCache {
     this.#far?.close();
   }
 
-  #place(block: number): { readonly buffer: CpuBuffer; readonly byteOffset: number } {
+  #place(block: number): { readonly buffer: CpuBuffer; readonly block: number } {
     const isFar = block >= this.#numBlocks;
     const buffer = isFar ? this.#far : this.#near;
     if (buffer === undefined) throw new Error(`kv cache: there is no block ${block}`);
-    return { buffer, byteOffset: (isFar ? block - this.#numBlocks : block) * this.#block.length };
+    return { buffer, block: isFar ? block - this.#numBlocks : block };
   }
 }
 

@@ -29,6 +29,8 @@ export interface WeightNames {
   readonly attentionNorm?: string;
   /** Three modules, or one whose rows are queries, keys and values. */
   readonly qkv: readonly string[];
+  /** Layers without a window have no module of values: their keys are values too, before norms (Gemma 4). */
+  readonly isValueKey?: boolean;
   /** The rows of one module are, for each key head, the queries that read it, the key and the value. */
   readonly hasGroupedQkv?: boolean;
   readonly headNorms?: readonly [queries: string, keys: string];
@@ -66,6 +68,9 @@ export interface WeightNames {
   readonly experts?: ExpertNames;
   /** Names of experts in files that have the matrices of all behind each other; taken where the files have them. */
   readonly stackedExperts?: ExpertNames;
+  readonly perLayer?: PerLayerNames;
+  /** A number by which the rows behind a layer are multiplied: the name of the tensor. */
+  readonly layerScale?: string;
   /** Matrices are [inputs, outputs] in the files (GPT-2's Conv1D). */
   readonly isTransposed?: boolean;
 }
@@ -83,6 +88,16 @@ export interface RecurrentNames {
   readonly decay?: string;
   readonly skip?: string;
   readonly norm?: string;
+}
+
+/** Rows of each token for every layer: table, projection and norm of the model; gate, output and norm of a layer. */
+export interface PerLayerNames {
+  readonly table: string;
+  readonly projection: string;
+  readonly norm: string;
+  readonly gate: string;
+  readonly out: string;
+  readonly outNorm: string;
 }
 
 /** `norm` is the norm between the two attentions, wherever the model's own names put it. */
@@ -117,6 +132,17 @@ export interface ExpertNames {
   readonly sharedIn?: readonly string[];
   readonly sharedOut?: string;
   readonly sharedGate?: string;
+  /** Norms of experts beside a dense MLP. */
+  readonly beside?: BesideNames;
+}
+
+/** `routerNorm` and `outScale` are tensors, the others modules. */
+export interface BesideNames {
+  readonly routerNorm: string;
+  readonly norm: string;
+  readonly denseNorm: string;
+  readonly outNorm: string;
+  readonly outScale: string;
 }
 
 /** The names from which most others differ little. */

@@ -9,10 +9,12 @@ import type {
   AttentionTemperature,
   AudioStem,
   DecoderConfig,
+  DecoderLayer,
   ExpertRouting,
   HeadNorm,
   LatentAttention,
   MlpConfig,
+  PerLayerInputs,
   PositionBuckets,
   RecurrentLayer,
   RelativeBias,
@@ -109,6 +111,14 @@ export interface Architecture {
   readonly temperature?: AttentionTemperature | undefined;
   readonly qkvClip?: number | undefined;
   readonly hasSinks?: boolean;
+  /** Size of the heads of layers without a window, where it is another one. */
+  readonly fullHeadDim?: number;
+  /** Parts in which layers differ. */
+  readonly layerDetails?: (layer: number) => Pick<DecoderLayer, "heads" | "kvSource" | "mlpWidth">;
+  readonly hasValueNorm?: boolean;
+  readonly perLayerInputs?: PerLayerInputs | undefined;
+  readonly hasLayerScale?: boolean;
+  readonly hasExpertsBeside?: boolean;
   readonly headNorm?: HeadNorm | undefined;
   readonly latent?: LatentAttention;
   readonly recurrent?: RecurrentLayer | undefined;

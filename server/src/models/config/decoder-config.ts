@@ -29,6 +29,12 @@ export type RopeScaling =
       readonly magnitude: number;
       /** With the short factors, where it is another one. */
       readonly shortMagnitude?: number;
+    }
+  | {
+      /** The first pairs of a head rotate at frequencies that count all of its pairs; the others stay (Gemma 4). */
+      readonly kind: "proportional";
+      readonly factor: number;
+      readonly numPairs: number;
     };
 
 export interface Rope {
@@ -50,6 +56,25 @@ export interface DecoderLayer {
   readonly mlp: "dense" | "experts";
   /** In place of attention the layer has a state (`DecoderConfig.recurrent`); absent: it attends. */
   readonly isRecurrent?: boolean;
+  /** Heads of keys and values, where layers differ (Gemma 4); absent: those of the decoder. */
+  readonly heads?: LayerHeads | undefined;
+  /** The earlier layer whose keys and values it reads; absent: it has its own. */
+  readonly kvSource?: number | undefined;
+  /** Width of its dense MLP, where layers differ. */
+  readonly mlpWidth?: number | undefined;
+}
+
+export interface LayerHeads {
+  readonly numKvHeads: number;
+  /** Of queries too. */
+  readonly headDim: number;
+}
+
+/** Rows of each token for every layer, from a table and a projection of its embedding (Gemma 3n and 4). */
+export interface PerLayerInputs {
+  readonly width: number;
+  readonly vocabSize: number;
+  readonly tableScale: number;
 }
 
 export interface Experts {
@@ -241,6 +266,13 @@ export interface DecoderConfig {
   /** Each layer attends to the rows of an encoder too. */
   readonly hasCrossAttention: boolean;
   readonly temperature: AttentionTemperature | undefined;
+  /** Values pass a norm of each head without weights. */
+  readonly hasValueNorm: boolean;
+  readonly perLayerInputs: PerLayerInputs | undefined;
+  /** Dense layers have experts beside their MLP, which read the rows in front of its norm (Gemma 4). */
+  readonly hasExpertsBeside: boolean;
+  /** The rows behind each layer are multiplied by a number of the files. */
+  readonly hasLayerScale: boolean;
   /** Queries, keys and values are clamped to this size; undefined: they are not. */
   readonly qkvClip: number | undefined;
   readonly mlp: MlpConfig;

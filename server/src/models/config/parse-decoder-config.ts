@@ -217,7 +217,8 @@ function parseLayers(
     const isSparse = isExpertLayer?.(i) ?? (i >= numDenseLayers && hasExperts(fields, i));
     const mlp = experts !== undefined && isSparse ? "experts" : "dense";
     if (isRecurrent(i)) return Object.freeze({ window: undefined, rope: undefined, mlp, isRecurrent: true });
-    return Object.freeze({ window, rope: isRotary && !withoutRope(i, window) ? rope : undefined, mlp });
+    const details = architecture.layerDetails?.(i) ?? {};
+    return Object.freeze({ window, rope: isRotary && !withoutRope(i, window) ? rope : undefined, mlp, ...details });
   });
   return { layers: Object.freeze(layers), ropes: Object.freeze(ropes), experts };
 }
@@ -225,11 +226,11 @@ function parseLayers(
 /** That of layers without a window, and that of the others if it is another one. */
 function ropesOf(
   fields: HfFields,
-  { hasPlainLocalRope, isRopeInterleaved: isInterleaved, rotaryDims, ropeTheta: theta }: Architecture,
+  { hasPlainLocalRope, isRopeInterleaved: isInterleaved, rotaryDims, ropeTheta: theta, fullHeadDim }: Architecture,
   sizes: Sizes,
   windows: readonly (number | undefined)[],
 ): readonly Rope[] {
-  const { full, sliding } = parseRopes(fields, { ...sizes, rotaryDims, theta });
+  const { full, sliding } = parseRopes(fields, { ...sizes, rotaryDims, theta, fullHeadDim });
   const local =
     full === sliding && hasPlainLocalRope === true ? { ...full, scaling: { kind: "none" as const } } : sliding;
   const hasTwo = full !== local && windows.some((window) => window !== undefined);
@@ -315,6 +316,10 @@ function parseMixer(architecture: Architecture) {
     qkvClip,
     hasOutputGate: architecture.hasOutputGate ?? false,
     hasSinks: architecture.hasSinks ?? false,
+    hasValueNorm: architecture.hasValueNorm ?? false,
+    perLayerInputs: architecture.perLayerInputs,
+    hasLayerScale: architecture.hasLayerScale ?? false,
+    hasExpertsBeside: architecture.hasExpertsBeside ?? false,
     alibiScale: positions === "alibi" ? (architecture.alibiScale ?? 1) : undefined,
     relativeBias: architecture.relativeBias,
     positionBuckets: architecture.positionBuckets,

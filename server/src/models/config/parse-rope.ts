@@ -8,6 +8,8 @@ export interface RopeSizes {
   /** Elements of a head that rotate and the base, where the architecture says them in its own way. */
   readonly rotaryDims?: number | undefined;
   readonly theta?: number | undefined;
+  /** Of layers without a window, where it is another one than `headDim`. */
+  readonly fullHeadDim?: number | undefined;
 }
 
 /** RoPE of layers with full attention, and of layers with a window. */
@@ -17,12 +19,13 @@ export interface ParsedRopes {
 }
 
 const MAX_POSITIONS = 1 << 24;
-const KINDS = '"default", "linear", "llama3", "yarn", "longrope" or "mrope"';
+const KINDS = '"default", "linear", "llama3", "yarn", "longrope", "mrope" or "proportional"';
 
 export function parseRopes(fields: HfFields, sizes: RopeSizes): ParsedRopes {
   const described = fields.firstOf("rope_parameters", "rope_scaling");
   if (described?.get("full_attention") !== undefined) {
-    const full = parseRope(fields, described.section("full_attention"), sizes);
+    const fullSizes = { ...sizes, headDim: sizes.fullHeadDim ?? sizes.headDim };
+    const full = parseRope(fields, described.section("full_attention"), fullSizes);
     const sliding = described.section("sliding_attention");
     return { full, sliding: sliding === undefined ? full : parseRope(fields, sliding, sizes) };
   }
@@ -34,12 +37,18 @@ export function parseRopes(fields: HfFields, sizes: RopeSizes): ParsedRopes {
 function parseRope(fields: HfFields, rope: HfFields | undefined, sizes: RopeSizes): Rope {
   const holderOf = (name: string): HfFields => (rope?.get(name) === undefined ? fields : rope);
   const share = holderOf("partial_rotary_factor").positive("partial_rotary_factor", 1);
-  const numDims = sizes.rotaryDims ?? Math.floor(sizes.headDim * share);
+  const isProportional = rope?.get("rope_type") === "proportional";
+  const numDims = sizes.rotaryDims ?? (isProportional ? sizes.headDim : Math.floor(sizes.headDim * share));
   if (numDims % 2 !== 0 || numDims < 2 || numDims > sizes.headDim) {
     const expected = `an even part of a head of ${sizes.headDim}`;
     throw holderOf("partial_rotary_factor").refusal("partial_rotary_factor", expected, share);
   }
-  const scaling = rope === undefined ? ({ kind: "none" } as const) : parseScaling(fields, rope, numDims, sizes);
+  const scaling =
+    rope === undefined
+      ? ({ kind: "none" } as const)
+      : isProportional
+        ? parseProportional(rope, Math.floor((sizes.headDim * share) / 2))
+        : parseScaling(fields, rope, numDims, sizes);
   // Text has one position: how images divide the frequencies does not matter to it.
   const isInterleaved = rope?.boolean("mrope_interleaved", false) === true;
   const hasSections = rope?.get("mrope_section") !== undefined && !isInterleaved;
@@ -93,6 +102,10 @@ function parseScaling(fields: HfFields, rope: HfFields, numDims: number, sizes: 
     };
   }
   throw rope.refusal("rope_type", KINDS, kind);
+}
+
+function parseProportional(rope: HfFields, numPairs: number): RopeScaling {
+  return { kind: "proportional", factor: rope.positive("factor", 1), numPairs };
 }
 
 function parseLlama3(rope: HfFields, originalMaxPositions: number): RopeScaling {

@@ -23,6 +23,10 @@ export function ropeFactors({ theta, numDims, scaling }: Rope, servedPositions: 
       return { divisors: llama3Divisors(theta, numDims, scaling), magnitude: 1 };
     case "yarn":
       return { divisors: yarnDivisors(theta, numDims, scaling), magnitude: scaling.magnitude };
+    case "proportional": {
+      const divisors = new Float32Array(count).fill(STILL);
+      return { divisors: divisors.fill(scaling.factor, 0, scaling.numPairs), magnitude: 1 };
+    }
     case "longrope": {
       const isLong = servedPositions > scaling.originalMaxPositions;
       const divisors = Float32Array.from(isLong ? scaling.longFactors : scaling.shortFactors);
@@ -31,6 +35,9 @@ export function ropeFactors({ theta, numDims, scaling }: Rope, servedPositions: 
     }
   }
 }
+
+/** Divides the frequency of a pair that does not rotate. */
+const STILL = 1e30;
 
 type Scaling<Kind extends Rope["scaling"]["kind"]> = Extract<Rope["scaling"], { readonly kind: Kind }>;
 

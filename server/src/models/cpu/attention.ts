@@ -21,6 +21,7 @@ import { expectAt } from "../../core/expect-at.ts";
 import type { CpuGraph } from "../../device/cpu/cpu-graph.ts";
 import type { CpuTensor } from "../../device/cpu/cpu-tensor.ts";
 import type { DecoderConfig } from "../config/decoder-config.ts";
+import { layerHeads } from "../config/kv-bytes.ts";
 import type { DecoderModel, LayerCache } from "./decoder-model.ts";
 
 /** Attention spans of each sequence's queries, for each window of a layer; recorded at the first use. */
@@ -133,10 +134,26 @@ export function recordStored(
   index: number,
   { queries, qkv, slots }: { readonly queries: CpuTensor; readonly qkv: CpuTensor; readonly slots: CpuTensor },
 ): void {
-  const { numHeads, numKvHeads, headDim } = config;
+  const { numHeads, headDim, numKvHeads } = rowHeads(config, index);
+  if (numKvHeads === 0) return;
   const cache = cacheOf(caches, index);
   recordStoreKv(graph, { cache: cache.keys, source: queries, slots, column: numHeads * headDim });
-  recordStoreKv(graph, { cache: cache.values, source: qkv, slots, column: (numHeads + numKvHeads) * headDim });
+  const column = (numHeads + numKvHeads) * headDim;
+  const { epsilon } = config.norm;
+  const values = config.hasValueNorm
+    ? {
+        source: recordRmsNormHeads(graph, { x: qkv, weight: { numHeads: numKvHeads, headDim }, epsilon, column }),
+        column: 0,
+      }
+    : { source: qkv, column };
+  recordStoreKv(graph, { cache: cache.values, slots, ...values });
+}
+
+/** Heads in the rows of a layer's projection: those of keys are none where it reads another layer's. */
+function rowHeads(config: DecoderConfig, index: number) {
+  const layer = expectAt(config.layers, index);
+  const { numKvHeads, headDim } = layerHeads(config, layer);
+  return { numHeads: config.numHeads, numKvHeads: layer.kvSource === undefined ? numKvHeads : 0, headDim };
 }
 
 export function cacheOf(caches: DecoderModel["caches"], index: number): LayerCache {
@@ -154,7 +171,8 @@ export function recordLayerAttention(
   spans: SpansByWindow,
 ): CpuTensor {
   const cache = cacheOf(caches, index);
-  const { numHeads, numKvHeads, attentionScale: scale } = config;
+  const { numHeads, attentionScale: scale } = config;
+  const { numKvHeads } = layerHeads(config, expectAt(config.layers, index));
   const table = tableOf(weights.layers, index);
   if (table !== undefined) {
     const read = { q: queries, keyCache: cache.keys, valueCache: cache.values, spans: spans.biased(table) };
@@ -192,7 +210,8 @@ export function recordRotated(
   qkv: CpuTensor,
   places: TokenPlaces,
 ): CpuTensor {
-  const { headNorm, headDim, temperature } = model.config;
+  const { headNorm, temperature } = model.config;
+  const { headDim } = rowHeads(model.config, index);
   const rotates = expectAt(model.config.layers, index).rope !== undefined;
   const { temperatures: all } = places;
   const temperatures = rotates && temperature?.isOnlyWithoutRope === true ? undefined : all;
@@ -216,7 +235,8 @@ function scaled(graph: CpuGraph, x: CpuTensor, temperatures: CpuTensor | undefin
 
 /** Rows of queries and keys after their norms; `qkv` itself where they have none. */
 function recordNormed(graph: CpuGraph, { config, weights }: DecoderModel, index: number, qkv: CpuTensor): CpuTensor {
-  const { headNorm, numHeads, numKvHeads, headDim, norm, qkvClip: limit } = config;
+  const { headNorm, norm, qkvClip: limit } = config;
+  const { numHeads, numKvHeads, headDim } = rowHeads(config, index);
   const { headNorms: weight } = expectAt(weights.layers, index);
   if (headNorm === undefined) return qkv;
   const { epsilon } = norm;
@@ -242,7 +262,8 @@ function recordTurned(
   x: CpuTensor,
   places: TokenPlaces,
 ): CpuTensor {
-  const { numHeads, numKvHeads, headDim, layers, ropes } = config;
+  const { layers, ropes } = config;
+  const { numHeads, numKvHeads, headDim } = rowHeads(config, index);
   const number = expectAt(layers, index).rope;
   if (number === undefined) return headsOf(x, headDim);
   const { theta, numDims, sections, isInterleaved } = expectAt(ropes, number);

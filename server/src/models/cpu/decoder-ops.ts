@@ -1,4 +1,5 @@
 /** The operations of a decoder's pass on the CPU: each records nodes of a ggml graph. Fusions are recorded as their parts. */
+
 import { recordAdd } from "../../../kernels/add/add.ggml.ts";
 import type { EqualRun } from "../../../kernels/causal-conv/causal-conv.ggml.ts";
 import { recordClamp } from "../../../kernels/clamp/clamp.ggml.ts";
@@ -11,6 +12,7 @@ import { recordRmsNorm } from "../../../kernels/rms-norm/rms-norm.ggml.ts";
 import { POSITIONS_PER_TOKEN } from "../../../kernels/rope/rope.ggml.ts";
 import { recordScale } from "../../../kernels/scale/scale.ggml.ts";
 import { recordSoftCap } from "../../../kernels/soft-cap/soft-cap.ggml.ts";
+import { expectAt } from "../../core/expect-at.ts";
 import type { CpuGraph } from "../../device/cpu/cpu-graph.ts";
 import type { CpuTensor } from "../../device/cpu/cpu-tensor.ts";
 import type { LoraLinear } from "../../formats/lora/lora-adapter.ts";
@@ -30,6 +32,7 @@ import { recordAudioStem } from "./audio-stem.ts";
 import type { DecoderBatch, DecoderModel } from "./decoder-model.ts";
 import { DisentangledAttention } from "./disentangled.ts";
 import { recordLatentOutput, recordLatentStored } from "./latent-attention.ts";
+import { recordBeside, recordLayerInputs, recordPerLayerInputs } from "./layer-inputs.ts";
 import { StepAdapters } from "./lora.ts";
 import { recordActivation, recordExperts } from "./mlp.ts";
 import { recordRecurrent, recordRuns } from "./recurrent.ts";
@@ -51,6 +54,10 @@ export class CpuDecoderOps implements DecoderOps<CpuTensor, CpuTensor> {
   readonly #runs: readonly EqualRun[];
   /** Rows of queries, keys, values and gates of the layer that attends next. */
   #projected: CpuTensor | undefined;
+  /** Inputs of all layers, of the rows that are left. */
+  #layerInputs: CpuTensor | undefined;
+  readonly besideMlp: DecoderOps<CpuTensor, CpuTensor>["besideMlp"];
+  readonly endLayer: DecoderOps<CpuTensor, CpuTensor>["endLayer"];
   /** Rows of the batch that are kept; undefined: all. */
   #kept: Int32Array | undefined;
 
@@ -65,6 +72,10 @@ export class CpuDecoderOps implements DecoderOps<CpuTensor, CpuTensor> {
     this.#adapters = new StepAdapters(graph, batch.sequences, model.adapters);
     this.#runs = model.config.recurrent === undefined ? [] : recordRuns(graph, batch.sequences);
     this.logitRows = logitRowsOf(batch);
+    const { hasExpertsBeside, perLayerInputs, hasLayerScale } = model.config;
+    if (hasExpertsBeside)
+      this.besideMlp = (layer, residual, dense) => recordBeside(graph, model, layer, { residual, dense });
+    if (perLayerInputs !== undefined || hasLayerScale) this.endLayer = (layer, x) => this.#endOf(layer, x);
   }
 
   embed(): CpuTensor {
@@ -83,6 +94,7 @@ export class CpuDecoderOps implements DecoderOps<CpuTensor, CpuTensor> {
         values: graph.input("f32", [rows.length, config.hiddenSize], values),
       });
     }
+    this.#layerInputs = recordPerLayerInputs(graph, this.#model, ids, x);
     x = this.#placed(x);
     if (weights.segments !== undefined) {
       const segments = this.#batch.segments ?? new Int32Array(tokenIds.length);
@@ -90,6 +102,16 @@ export class CpuDecoderOps implements DecoderOps<CpuTensor, CpuTensor> {
       x = recordAdd(graph, { a: x, b: recordGatherRows(graph, { table: weights.segments, ids: rows }) });
     }
     return this.normalized(weights.embeddingNorm, x);
+  }
+
+  /** The residual stream with the layer's own inputs, times its scale. */
+  #endOf(layer: number, x: CpuTensor): CpuTensor {
+    const graph = this.#graph;
+    const { scale } = expectAt(this.#model.weights.layers, layer);
+    const inputs = this.#layerInputs;
+    const sum =
+      inputs === undefined ? x : recordAdd(graph, { a: recordLayerInputs(graph, this.#model, layer, x, inputs), b: x });
+    return scale === undefined ? sum : { ...sum, handle: graph.ggml.base.mul(graph.claim(), sum.handle, scale.handle) };
   }
 
   /** With learned or computed positions added. */
@@ -170,6 +192,7 @@ export class CpuDecoderOps implements DecoderOps<CpuTensor, CpuTensor> {
 
   /** Attention that nothing reads would leave inputs of the graph unused. */
   fillCache(layer: number, qkv: CpuTensor): void {
+    if (this.#model.config.layers[layer]?.kvSource !== undefined) return;
     this.rotateAndStore(layer, qkv);
   }
 
@@ -178,6 +201,7 @@ export class CpuDecoderOps implements DecoderOps<CpuTensor, CpuTensor> {
     this.#kept = logitRows;
     const ids = this.#graph.input("i32", [logitRows.length], logitRows);
     const keep = (table: CpuTensor): CpuTensor => recordGatherRows(this.#graph, { table, ids });
+    this.#layerInputs = this.#layerInputs && keep(this.#layerInputs);
     return { residual: keep(residual), attended: keep(attended) };
   }
 

@@ -12,6 +12,7 @@ import type { ObservedRows } from "../config/draft-head.ts";
 import { walkDecoder } from "../decoder/walk-decoder.ts";
 import type { DecoderBatch, DecoderModel, DecoderSequence } from "./decoder-model.ts";
 import { CpuDecoderOps } from "./decoder-ops.ts";
+import { LAYER_INPUT_TENSORS } from "./layer-inputs.ts";
 import { countAdapters, LORA_TENSORS_PER_ADAPTER, LORA_TENSORS_PER_LAYER } from "./lora.ts";
 import { equalRuns, RECURRENT_TENSORS_PER_RUN } from "./recurrent.ts";
 
@@ -29,8 +30,14 @@ export function numDecoderTensors(config: DecoderConfig, sequences: readonly Dec
   const hasBias = config.relativeBias !== undefined || config.positionBuckets !== undefined;
   const perSpan = hasBias ? BIASED_TENSORS_PER_SPAN + DISENTANGLED_TENSORS_PER_SPAN : ATTENTION_TENSORS_PER_SPAN;
   const perCross = config.hasCrossAttention ? CROSS_TENSORS_PER_SPAN : 0;
+  const hasInputs = config.perLayerInputs !== undefined || config.hasExpertsBeside || config.hasLayerScale;
+  const perInputs = hasInputs ? LAYER_INPUT_TENSORS : 0;
   const perLayer =
-    TENSORS_PER_LAYER + perMixture + numSequences * (perSpan + perCross) + numAdapters * LORA_TENSORS_PER_LAYER;
+    TENSORS_PER_LAYER +
+    perInputs +
+    perMixture +
+    numSequences * (perSpan + perCross) +
+    numAdapters * LORA_TENSORS_PER_LAYER;
   const numWindows = new Set(layers.map(({ window }) => window)).size;
   const runs = config.recurrent === undefined ? 0 : equalRuns(sequences).length;
   const perStep = runs + 2 * numSequences * numWindows + LORA_TENSORS_PER_ADAPTER * numAdapters;

@@ -44,11 +44,14 @@ export function recordExperts(
   config: DecoderConfig,
   weights: ExpertWeights<CpuTensor>,
   x: CpuTensor,
+  /** Rows that the router reads, and factors of the shares of experts, where they are others. */
+  { routed = x, outScale }: { readonly routed?: CpuTensor; readonly outScale?: CpuTensor } = {},
 ): CpuTensor {
   const { experts } = config;
   if (experts === undefined) throw new Error("a layer has experts that its model does not describe");
-  const logits = recordLinear(graph, { x, weight: weights.router, bias: weights.routerBias });
-  const { ids, weights: shares } = recordRouteExperts(graph, { logits, ...experts, correction: weights.correction });
+  const logits = recordLinear(graph, { x: routed, weight: weights.router, bias: weights.routerBias });
+  const { correction } = weights;
+  const { ids, weights: shares } = recordRouteExperts(graph, { logits, ...experts, correction, outScale });
   const opened = recordExpertLinear(graph, { x, weight: weights.in, ids, bias: weights.inBias });
   const scalesInputs = experts.routing?.scalesInputs === true;
   const inner = scalesInputs ? recordScaledRows(graph, opened, shares) : opened;

@@ -64,6 +64,12 @@ export interface DecoderOps<Tensor, Rows> {
   /** Adds attention and MLP that read the same rows, then does as `addNorm()`. Devices add in different orders. */
   joinBranches(residual: Rows, attention: Rows, mlp: Rows, step: NormStep<Tensor, Rows>): NormedRows<Rows>;
 
+  /** Present if experts stand beside the MLP: the branch that both give from the rows in front of the MLP's norm. */
+  readonly besideMlp?: ((layer: number, residual: Rows, dense: Rows) => Rows) | undefined;
+
+  /** Present if something follows the MLP: the residual stream behind the layer. */
+  readonly endLayer?: ((layer: number, residual: Rows) => Rows) | undefined;
+
   /**
    * Present if one kernel computes all from the attention output of a layer to the next layer's queries, keys and
    * values, which it gives. The residual stream of `embed()` is updated in place.

@@ -133,9 +133,13 @@ function walkLayerRest<Tensor, Rows>(
   }
   const branch = ops.linear(index, "oProj", oProj, attended, "addNorm");
   const between = ops.addNorm(residual, { norm: mlpNorm, reader, branch, postNorm: attentionPostNorm });
-  const mlpBranch = walkMlp(ops, config, index, mlp, between.normed, "addNorm");
+  const dense = walkMlp(ops, config, index, mlp, between.normed, "addNorm");
+  const mlpBranch = ops.besideMlp?.(index, between.residual, dense) ?? dense;
   const { norm, reader: next } = after;
-  return ops.addNorm(between.residual, { norm, reader: next, branch: mlpBranch, postNorm: mlpPostNorm });
+  if (ops.endLayer === undefined)
+    return ops.addNorm(between.residual, { norm, reader: next, branch: mlpBranch, postNorm: mlpPostNorm });
+  const end = ops.addNorm(between.residual, { norm: undefined, branch: mlpBranch, postNorm: mlpPostNorm });
+  return ops.addNorm(ops.endLayer(index, end.residual), { norm, reader: next });
 }
 
 function walkMlp<Tensor, Rows>(

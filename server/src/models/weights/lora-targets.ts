@@ -12,13 +12,16 @@ export function loraTargets(config: DecoderConfig, names: WeightNames): LoraTarg
   const mlpIn = partsOf("mlpIn", hiddenSize, mlp.isGated ? [width, width] : [width]);
   const oProj: LoraTarget = { linear: "oProj", column: 0, inputs: queries, outputs: hiddenSize };
   const mlpOut: LoraTarget = { linear: "mlpOut", column: 0, inputs: width, outputs: hiddenSize };
-  const isPlain = config.latent === undefined && names.hasGroupedQkv !== true;
+  const { layers } = config;
+  const hasEqualHeads = layers.every(({ heads, kvSource }) => heads === undefined && kvSource === undefined);
+  const hasEqualMlps = layers.every((layer) => layer.mlpWidth === undefined);
+  const isAttention = config.latent === undefined && hasEqualHeads;
+  const isPlain = isAttention && names.hasGroupedQkv !== true;
   const modules = new Map([
-    // Rows of other orders, and matrices between others, are not changed by adapters.
+    // Rows of other orders, matrices between others, and matrices whose sizes differ between layers stay as they are.
     ...(isPlain ? byName(names.qkv, qkv) : []),
-    ...(config.latent === undefined ? [[names.oProj, oProj] as const] : []),
-    ...byName(names.mlpIn, mlpIn),
-    [names.mlpOut, mlpOut] as const,
+    ...(isAttention ? [[names.oProj, oProj] as const] : []),
+    ...(hasEqualMlps ? [...byName(names.mlpIn, mlpIn), [names.mlpOut, mlpOut] as const] : []),
   ]);
   const [query, key, value] = qkv.parts;
   const [gate, up] = mlpIn.parts;

@@ -1,6 +1,6 @@
 /** Plans single device tensors of a decoder: the kinds of modules that models are made of. Pure. */
 import type { WeightNames } from "../../formats/hf/weight-names.ts";
-import type { DecoderConfig } from "../config/decoder-config.ts";
+import type { DecoderConfig, LayerHeads } from "../config/decoder-config.ts";
 import type { Linear, Norm, RowRun, WeightKind, WeightPlan, WeightSource } from "./weight-tree.ts";
 
 export class ModulePlans<T> {
@@ -18,6 +18,12 @@ export class ModulePlans<T> {
   table(name: string, rows: number, isGemmOperand = false): T {
     const shape = [rows, this.config.hiddenSize] as const;
     return this.#make({ kind: "vocabulary", isGemmOperand, shape, sources: [source(`${name}.weight`, shape)] });
+  }
+
+  /** Rows of another width than the model's. */
+  wideTable(name: string, rows: number, columns: number): T {
+    const shape = [rows, columns] as const;
+    return this.#make({ kind: "vocabulary", isGemmOperand: false, shape, sources: [source(`${name}.weight`, shape)] });
   }
 
   output(name: string, rows: number): T {
@@ -104,14 +110,17 @@ export class ModulePlans<T> {
   }
 
   /** The two norms of heads: those of one weight repeated for each head. */
-  headNorms([queries, keys]: readonly [string, string]): T {
-    const { numHeads, numKvHeads, headDim } = this.config;
-    const sources = [...this.#headNormSources(queries, numHeads), ...this.#headNormSources(keys, numKvHeads)];
+  headNorms([queries, keys]: readonly [string, string], { numKvHeads, headDim }: LayerHeads): T {
+    const { numHeads } = this.config;
+    const sources = [
+      ...this.#headNormSources(queries, numHeads, headDim),
+      ...this.#headNormSources(keys, numKvHeads, headDim),
+    ];
     return this.#make({ kind: "exact", isGemmOperand: false, shape: [numHeads + numKvHeads, headDim], sources });
   }
 
-  #headNormSources(name: string, count: number): readonly WeightSource[] {
-    const { headDim, headNorm } = this.config;
+  #headNormSources(name: string, count: number, headDim: number): readonly WeightSource[] {
+    const { headNorm } = this.config;
     if (headNorm?.scope === "row") return [this.#normSource(name, [count * headDim])];
     if (this.names.headNormWeights === "rows") return [this.#normSource(name, [count, headDim])];
     return Array.from({ length: count }, (_, head) => this.#normSource(name.replace("#", String(head)), [headDim]));

@@ -77,7 +77,8 @@ export function nameTensors<T>({ plans, tree }: WeightList, tensors: readonly T[
 }
 
 function mapTree<A, B>(tree: ModelWeights<A>, map: (leaf: A) => B): ModelWeights<B> {
-  const { embedding, embeddingNorm, positions, segments, relativeTable, layers, norm, output, encoder } = tree;
+  const { embedding, embeddingNorm, positions, segments, relativeTable, perLayer, layers, norm, output, encoder } =
+    tree;
   return {
     embedding: map(embedding),
     embeddingNorm: embeddingNorm && mapPair(embeddingNorm, map),
@@ -86,6 +87,11 @@ function mapTree<A, B>(tree: ModelWeights<A>, map: (leaf: A) => B): ModelWeights
     relativeTable: relativeTable && {
       table: map(relativeTable.table),
       norm: relativeTable.norm && mapPair(relativeTable.norm, map),
+    },
+    perLayer: perLayer && {
+      table: map(perLayer.table),
+      projection: mapPair(perLayer.projection, map),
+      norm: map(perLayer.norm),
     },
     layers: layers.map((layer) => mapLayer(layer, map)),
     norm: mapPair(norm, map),
@@ -122,7 +128,7 @@ function mapCross<A, B>({ norm, query, keyValue, out }: CrossWeights<A>, map: (l
 
 function mapLayer<A, B>(layer: LayerWeights<A>, map: (leaf: A) => B): LayerWeights<B> {
   const { attentionNorm, qkv, headNorms, sinks, latent, recurrent, relativeBias, cross, oProj } = layer;
-  const { attentionPostNorm, mlpNorm, mlp, mlpPostNorm } = layer;
+  const { attentionPostNorm, mlpNorm, mlp, mlpPostNorm, beside, perLayer, scale } = layer;
   return {
     attentionNorm: attentionNorm && mapPair(attentionNorm, map),
     qkv: mapPair(qkv, map),
@@ -137,6 +143,20 @@ function mapLayer<A, B>(layer: LayerWeights<A>, map: (leaf: A) => B): LayerWeigh
     mlpNorm: mlpNorm && mapPair(mlpNorm, map),
     mlp: "router" in mlp ? mapExperts(mlp, map) : mapMlp(mlp, map),
     mlpPostNorm: mlpPostNorm && mapPair(mlpPostNorm, map),
+    beside: beside && {
+      experts: mapExperts(beside.experts, map),
+      routerNorm: mapPair(beside.routerNorm, map),
+      norm: mapPair(beside.norm, map),
+      denseNorm: mapPair(beside.denseNorm, map),
+      outNorm: mapPair(beside.outNorm, map),
+      outScale: map(beside.outScale),
+    },
+    perLayer: perLayer && {
+      gate: mapPair(perLayer.gate, map),
+      out: mapPair(perLayer.out, map),
+      norm: mapPair(perLayer.norm, map),
+    },
+    scale: mapMaybe(scale, map),
   };
 }
 

@@ -4,17 +4,21 @@
  */
 import type { ExpertNames, WeightNames } from "../../formats/hf/weight-names.ts";
 import type { DecoderConfig, LatentAttention } from "../config/decoder-config.ts";
+import { layerHeads } from "../config/kv-bytes.ts";
 import { ModulePlans } from "./module-plans.ts";
 import { describeRecurrentLayer } from "./recurrent-plan.ts";
 import type {
+  BesideWeights,
   CrossWeights,
   EncoderWeights,
   ExpertWeights,
   LatentWeights,
+  LayerInputWeights,
   LayerWeights,
   Mlp,
   ModelWeights,
   Norm,
+  PerLayerWeights,
   WeightPlan,
 } from "./weight-tree.ts";
 
@@ -70,6 +74,7 @@ export function describeWeights<T>(
     positions: names.positions === undefined ? undefined : plans.positions(`${prefix}${names.positions}`, maxPositions),
     segments: names.segments === undefined ? undefined : plans.table(`${prefix}${names.segments}`, config.numSegments),
     relativeTable: describeRelativeTable(plans, prefix),
+    perLayer: describePerLayer(plans, prefix),
     layers: config.layers.map((_, i) => describeLayer(plans, i, layerPrefix(names, prefix, i), prefix)),
     norm: plans.norm(postNormBefore(names, prefix, config.numLayers) ?? `${prefix}${names.norm}`),
     output: {
@@ -139,15 +144,17 @@ export function describeLayer<T>(
   inputSize: number = plans.config.hiddenSize,
 ): LayerWeights<T> {
   const { config, names } = plans;
-  const { hiddenSize, numHeads, numKvHeads, headDim, biases } = config;
+  const { hiddenSize, numHeads, biases } = config;
   const within = (name: string): string => at + name;
   const front = frontNorm(names, prefix, index);
-  const [queryWidth, kvWidth] = [numHeads * headDim, numKvHeads * headDim];
+  const layer = config.layers[index];
+  const { headDim, width: kvWidth, numKvHeads } = layerHeads(config, layer);
+  const queryWidth = numHeads * headDim;
+  const isShared = layer?.kvSource !== undefined;
   const { latent } = config;
   const qkvRows = latent === undefined ? split(names.qkv, [queryWidth, kvWidth, kvWidth]) : latentRows(config, latent);
   const attendedWidth = latent === undefined ? queryWidth : numHeads * latent.valueDims;
-  const isRecurrent = config.layers[index]?.isRecurrent === true;
-  if (isRecurrent) return { ...describeRecurrentLayer(plans, at), ...describeRest(plans, index, at) };
+  if (layer?.isRecurrent === true) return { ...describeRecurrentLayer(plans, at), ...describeRest(plans, index, at) };
   const { headNorms, sinks } = names;
   const [fused = ""] = names.qkv;
   return {
@@ -156,18 +163,70 @@ export function describeLayer<T>(
       ? plans.gatedQkv(names.qkv.map(within), biases.qkv)
       : names.hasGroupedQkv === true
         ? plans.groupedQkv(at + fused, biases.qkv)
-        : plans.linear(names.qkv.map(within), qkvRows, inputSize, biases.qkv),
+        : isShared
+          ? plans.linear([at + fused], [queryWidth], inputSize, biases.qkv)
+          : plans.linear(qkvOf(names, layer).map(within), qkvRows, inputSize, biases.qkv),
     recurrent: undefined,
     latent: describeLatent(plans, at),
     headNorms:
       headNorms === undefined || config.headNorm === undefined
         ? undefined
-        : plans.headNorms([at + headNorms[0], at + headNorms[1]]),
+        : plans.headNorms([at + headNorms[0], at + headNorms[1]], { numKvHeads: isShared ? 0 : numKvHeads, headDim }),
     relativeBias: describeRelativeBias(plans, index, at),
     cross: describeCross(plans, at),
     sinks: sinks === undefined ? undefined : plans.named(at + sinks, [numHeads]),
     oProj: plans.linear([at + names.oProj], [hiddenSize], attendedWidth, biases.oProj),
     ...describeRest(plans, index, at),
+  };
+}
+
+/** Keys are the values too in some layers, before their norms (Gemma 4). */
+function qkvOf(
+  { qkv, isValueKey }: WeightNames,
+  layer: DecoderConfig["layers"][number] | undefined,
+): readonly string[] {
+  const [queries = "", keys = ""] = qkv;
+  return isValueKey === true && layer?.window === undefined ? [queries, keys, keys] : qkv;
+}
+
+function describePerLayer<T>(plans: ModulePlans<T>, prefix: string): PerLayerWeights<T> | undefined {
+  const { config, names } = plans;
+  const { perLayerInputs: inputs, numLayers, hiddenSize } = config;
+  const { perLayer } = names;
+  if (inputs === undefined || perLayer === undefined) return undefined;
+  const width = numLayers * inputs.width;
+  return {
+    table: plans.wideTable(prefix + perLayer.table, inputs.vocabSize, width),
+    projection: plans.linear([prefix + perLayer.projection], [width], hiddenSize, false),
+    norm: plans.vector([[`${prefix}${perLayer.norm}.weight`, inputs.width]]),
+  };
+}
+
+function describeLayerInputs<T>(plans: ModulePlans<T>, at: string): LayerInputWeights<T> | undefined {
+  const { config, names } = plans;
+  const { perLayerInputs: inputs, hiddenSize } = config;
+  const { perLayer } = names;
+  if (inputs === undefined || perLayer === undefined) return undefined;
+  return {
+    gate: plans.linear([at + perLayer.gate], [inputs.width], hiddenSize, false),
+    out: plans.linear([at + perLayer.out], [hiddenSize], inputs.width, false),
+    norm: plans.norm(at + perLayer.outNorm),
+  };
+}
+
+function describeBeside<T>(plans: ModulePlans<T>, at: string): BesideWeights<T> | undefined {
+  const { config, names } = plans;
+  const { hiddenSize, hasExpertsBeside, experts } = config;
+  const { beside } = names.experts ?? {};
+  if (!hasExpertsBeside || names.experts === undefined || experts === undefined || beside === undefined)
+    return undefined;
+  return {
+    experts: describeExperts(plans, names.experts, at),
+    routerNorm: { weight: plans.named(at + beside.routerNorm, [hiddenSize]), bias: undefined },
+    norm: plans.norm(at + beside.norm),
+    denseNorm: plans.norm(at + beside.denseNorm),
+    outNorm: plans.norm(at + beside.outNorm),
+    outScale: plans.named(at + beside.outScale, [experts.numExperts]),
   };
 }
 
@@ -214,19 +273,24 @@ function describeRest<T>(
   plans: ModulePlans<T>,
   index: number,
   at: string,
-): Pick<LayerWeights<T>, "attentionPostNorm" | "mlpNorm" | "mlp" | "mlpPostNorm"> {
+): Pick<LayerWeights<T>, "attentionPostNorm" | "mlpNorm" | "mlp" | "mlpPostNorm" | "beside" | "perLayer" | "scale"> {
   const { config, names } = plans;
   const norm = (name: string | undefined): Norm<T> | undefined =>
     name === undefined ? undefined : plans.norm(at + name);
-  const hasExperts = config.layers[index]?.mlp === "experts" && names.experts !== undefined;
+  const layer = config.layers[index];
+  const hasExperts = layer?.mlp === "experts" && names.experts !== undefined;
   const mlpIn = names.mlpIn.map((name) => at + name);
   return {
     attentionPostNorm: norm(names.attentionPostNorm),
     mlpNorm: norm(names.mlpNorm),
     mlp: hasExperts
       ? describeExperts(plans, names.experts, at)
-      : describeMlp(plans, mlpIn, at + names.mlpOut, config.mlp.intermediateSize),
+      : describeMlp(plans, mlpIn, at + names.mlpOut, layer?.mlpWidth ?? config.mlp.intermediateSize),
     mlpPostNorm: norm(names.mlpPostNorm),
+    beside: describeBeside(plans, at),
+    perLayer: describeLayerInputs(plans, at),
+    scale:
+      names.layerScale === undefined || !config.hasLayerScale ? undefined : plans.named(at + names.layerScale, [1]),
   };
 }
 

@@ -90,6 +90,32 @@ export interface CrossWeights<T> {
   readonly out: Linear<T>; // [hidden, heads * headDim]
 }
 
+/** Experts beside a dense MLP. */
+export interface BesideWeights<T> {
+  readonly experts: ExpertWeights<T>;
+  readonly routerNorm: Norm<T>;
+  readonly norm: Norm<T>;
+  /** Of what the MLP gives, and of what the experts give. */
+  readonly denseNorm: Norm<T>;
+  readonly outNorm: Norm<T>;
+  /** Multiplies the shares of experts. */
+  readonly outScale: T; // [experts]
+}
+
+/** What a layer does with its rows of `PerLayerInputs`. */
+export interface LayerInputWeights<T> {
+  readonly gate: Linear<T>; // [width, hidden]
+  readonly out: Linear<T>; // [hidden, width]
+  readonly norm: Norm<T>;
+}
+
+/** Table and projection that make `PerLayerInputs`. */
+export interface PerLayerWeights<T> {
+  readonly table: T; // [vocab, layers * width]
+  readonly projection: Linear<T>; // [layers * width, hidden]
+  readonly norm: T; // [width]
+}
+
 export interface LayerWeights<T> {
   readonly attentionNorm: Norm<T> | undefined;
   /** [(heads + 2 * kvHeads) * headDim, hidden], and behind them the rows of output gates; of a recurrent layer all inputs. */
@@ -106,6 +132,9 @@ export interface LayerWeights<T> {
   readonly mlpNorm: Norm<T> | undefined;
   readonly mlp: Mlp<T> | ExpertWeights<T>;
   readonly mlpPostNorm: Norm<T> | undefined;
+  readonly beside: BesideWeights<T> | undefined;
+  readonly perLayer: LayerInputWeights<T> | undefined;
+  readonly scale: T | undefined; // [1]
 }
 
 /** Convolutions as matrices over the three frames that each of their rows reads: [outputs, 3 * inputs]. */
@@ -129,6 +158,7 @@ export interface ModelWeights<T> {
   readonly positions: T | undefined; // [maxPositions, hidden]
   readonly segments: T | undefined; // [segments, hidden]
   readonly relativeTable: { readonly table: T; readonly norm: Norm<T> | undefined } | undefined; // [2 * span, hidden]
+  readonly perLayer: PerLayerWeights<T> | undefined;
   readonly layers: readonly LayerWeights<T>[];
   readonly norm: Norm<T>;
   /** Its weight is the embedding itself when the two are tied. */

@@ -7,6 +7,7 @@ import { BARTS } from "./encoder-decoders/bart.ts";
 import { T5S } from "./encoder-decoders/t5.ts";
 import { WHISPERS } from "./encoder-decoders/whisper.ts";
 import { EXAONES } from "./exaone.ts";
+import { GEMMA4S } from "./gemma4.ts";
 import { GLMS } from "./glm.ts";
 import { GPTS } from "./gpt.ts";
 import { GPT_OSS } from "./gpt-oss.ts";
@@ -30,6 +31,7 @@ export const FAMILIES: readonly Architecture[] = [
   ...DEEPSEEKS,
   ...DOTS,
   ...EXAONES,
+  ...GEMMA4S,
   ...GLMS,
   ...GPTS,
   ...GPT_OSS,
