@@ -16,6 +16,7 @@ from pathlib import Path
 
 import torch
 import transformers
+from recent_architectures import BASE, GLM_MOE, LLAMA3, MLA, MOE, RECENT, SLIDING, VOCABULARY, YARN, rope
 from record import decode, randomize, save
 from safetensors.torch import load_file, save_file
 
@@ -23,23 +24,6 @@ torch.set_num_threads(1)
 ARCHITECTURES = Path(__file__).parent / "architectures"
 NUM_ROWS = 5
 MIN_MARGIN = 0.005
-VOCABULARY = 72
-
-BASE = dict(vocab_size=VOCABULARY, hidden_size=32, intermediate_size=40, num_hidden_layers=2, num_attention_heads=4,
-            num_key_value_heads=2, max_position_embeddings=64, bos_token_id=1, eos_token_id=2, pad_token_id=0)
-MOE = dict(num_local_experts=4, num_experts_per_tok=2)
-LLAMA3 = dict(rope_type="llama3", factor=4.0, low_freq_factor=1.0, high_freq_factor=4.0,
-              original_max_position_embeddings=16)
-YARN = dict(rope_type="yarn", factor=4.0, original_max_position_embeddings=16)
-SLIDING = ["sliding_attention", "full_attention"]
-MLA = dict(num_key_value_heads=4, kv_lora_rank=16, qk_nope_head_dim=8, qk_rope_head_dim=4, v_head_dim=8)
-GLM_MOE = dict(moe_intermediate_size=16, n_routed_experts=8, num_experts_per_tok=3, n_shared_experts=1,
-               routed_scaling_factor=1.5, head_dim=8)
-
-
-def rope(**fields):
-    return dict(rope_parameters=dict(dict(rope_type="default", rope_theta=1e4), **fields))
-
 
 # name: (class, fields of the config, prompt length, class whose names the files have)
 SPECS = {
@@ -269,17 +253,7 @@ SPECS.update({
 })
 
 
-GEMMA4 = dict(BASE, vocab_size_per_layer_input=VOCABULARY, head_dim=8, global_head_dim=16, sliding_window=8)
-SPECS.update({
-    "gemma-4": ("Gemma4ForCausalLM", dict(GEMMA4, num_hidden_layers=5, num_kv_shared_layers=2,
-                                          hidden_size_per_layer_input=8, use_double_wide_mlp=True,
-                                          layer_types=[*SLIDING, "sliding_attention", *SLIDING],
-                                          final_logit_softcapping=2.0)),
-    "gemma-4-2": ("Gemma4ForCausalLM", dict(GEMMA4, hidden_size_per_layer_input=0, attention_k_eq_v=True,
-                                            num_global_key_value_heads=1, num_hidden_layers=3, sliding_window=5,
-                                            layer_types=["sliding_attention", *SLIDING], enable_moe_block=True,
-                                            num_experts=6, top_k_experts=3, moe_intermediate_size=16)),
-})
+SPECS.update(RECENT)
 
 
 def fuse_groups(tensors, config, suffix):
@@ -326,6 +300,9 @@ CHATGLM = (chatglm_fields, stack_qkv, "self_attention.query_key_value", (
     ("self_attn.o_proj", "self_attention.dense"), ("mlp.gate_up_proj", "mlp.dense_h_to_4h"),
     ("mlp.down_proj", "mlp.dense_4h_to_h")))
 RENAMED = {
+    "MiniCPMForCausalLM": (
+        lambda c: llama_fields(c, scale_emb=c["embedding_multiplier"], dim_model_base=c["hidden_size"] / c["logits_scaling"],
+                               scale_depth=c["residual_multiplier"] * c["num_hidden_layers"] ** 0.5), None, None, ()),
     "ChatGLMModel": CHATGLM,
     "ChatGLMForConditionalGeneration": CHATGLM,
     "ExaoneForCausalLM": (
@@ -380,7 +357,7 @@ def build(class_name, fields, prompt_length, seed):
     model = model_class(config).float().eval()
     randomize(model, torch.bfloat16)
     for name, buffer in model.named_buffers():
-        if name.endswith("e_score_correction_bias"):
+        if name.endswith(("e_score_correction_bias", "expert_bias")):
             buffer.copy_(0.1 * torch.randn_like(buffer))
         if name.endswith("layer_scalar"):
             buffer.copy_((0.7 + 0.25 * torch.rand_like(buffer)).bfloat16())

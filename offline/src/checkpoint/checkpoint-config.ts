@@ -35,6 +35,7 @@ const ACTIVATIONS: Readonly<Record<Activation, string>> = {
   relu: "relu",
   relu2: "squared-relu",
   "swiglu-clamped": "swiglu",
+  xielu: "xielu",
 };
 /** Values of the field by which TensorRT-LLM distinguishes models of one class. */
 const QWEN_TYPES: ReadonlyMap<string, string> = new Map([

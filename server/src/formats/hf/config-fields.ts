@@ -12,6 +12,13 @@ export interface HfFieldsOptions {
   readonly defaults?: Readonly<Record<string, unknown>>;
 }
 
+/** Some files list a size for each layer: equal ones are one size. */
+function commonOf(value: unknown): unknown {
+  if (!Array.isArray(value)) return value;
+  const list: readonly unknown[] = value;
+  return list.length > 0 && list.every((one) => one === list[0]) ? list[0] : value;
+}
+
 export class HfFields {
   readonly #fields: ReadonlyMap<string, unknown>;
   readonly #aliases: ReadonlyMap<string, string>;
@@ -72,7 +79,7 @@ export class HfFields {
   }
 
   int(name: string, bounds: { readonly min: number; readonly max: number; readonly default?: number }): number {
-    const value = this.get(name) ?? bounds.default;
+    const value = commonOf(this.get(name)) ?? bounds.default;
     if (Number.isSafeInteger(value) && (value as number) >= bounds.min && (value as number) <= bounds.max) {
       return value as number;
     }

@@ -33,6 +33,8 @@ export interface WeightNames {
   readonly isValueKey?: boolean;
   /** The rows of one module are, for each key head, the queries that read it, the key and the value. */
   readonly hasGroupedQkv?: boolean;
+  /** The gates of attention's outputs; absent: their rows follow those of each query head. */
+  readonly outputGate?: string;
   readonly headNorms?: readonly [queries: string, keys: string];
   /**
    * Weights of head norms: one for all heads, or one for each, which are rows of one tensor or tensors of their own, "#"
@@ -65,6 +67,8 @@ export interface WeightNames {
   readonly mlpIn: readonly string[];
   readonly mlpOut: string;
   readonly mlpPostNorm?: string;
+  /** Parameters of xIELU, each a tensor with one number. */
+  readonly xielu?: { readonly positive: string; readonly negative: string; readonly linear: string };
   readonly experts?: ExpertNames;
   /** Names of experts in files that have the matrices of all behind each other; taken where the files have them. */
   readonly stackedExperts?: ExpertNames;
@@ -119,6 +123,8 @@ export interface ExpertNames {
   readonly router: string;
   /** Added to scores for the choice only: the name of the tensor. */
   readonly correction?: string;
+  /** It has a dimension in front. */
+  readonly isCorrectionRow?: boolean;
   readonly hasRouterBias?: boolean;
   /** Experts have biases. */
   readonly hasBias?: boolean;

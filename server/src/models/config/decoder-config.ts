@@ -113,8 +113,8 @@ export interface ExpertGroups {
   readonly numBest: number;
 }
 
-/** "relu2" is the square of "relu". "swiglu-clamped" is gpt-oss's: gate sigmoid(alpha gate) (up + 1), both clamped. */
-export type Activation = "silu" | "gelu-tanh" | "gelu-erf" | "relu" | "relu2" | "swiglu-clamped";
+/** "relu2" is the square of "relu". "swiglu-clamped" is gpt-oss's: gate sigmoid(alpha gate) (up + 1), both clamped. "xielu": with parameters of layers. */
+export type Activation = "silu" | "gelu-tanh" | "gelu-erf" | "relu" | "relu2" | "swiglu-clamped" | "xielu";
 
 /** Norm of queries and keys. */
 export interface HeadNorm {

@@ -34,6 +34,7 @@ const ACTIVATIONS: ReadonlyMap<unknown, Activation> = new Map([
   ["gelu", "gelu-erf"],
   ["relu", "relu"],
   ["relu2", "relu2"],
+  ["xielu", "xielu"],
 ]);
 /** Significant bits of the types in which models multiply embeddings. */
 const SIGNIFICANT_BITS: ReadonlyMap<unknown, number> = new Map([
@@ -332,7 +333,7 @@ function parseMixer(architecture: Architecture) {
 /** SiLU comes with a gate, ReLU without one. */
 function isKnownForm(activation: Activation, isGated: boolean): boolean {
   if (activation === "silu") return isGated;
-  return activation === "relu" || activation === "relu2" ? !isGated : true;
+  return activation === "xielu" || activation === "relu" || activation === "relu2" ? !isGated : true;
 }
 
 function optionalPositive(fields: HfFields, name: string): number | undefined {

@@ -12,13 +12,14 @@ import { recordRmsNorm } from "../../../kernels/rms-norm/rms-norm.ggml.ts";
 import { POSITIONS_PER_TOKEN } from "../../../kernels/rope/rope.ggml.ts";
 import { recordScale } from "../../../kernels/scale/scale.ggml.ts";
 import { recordSoftCap } from "../../../kernels/soft-cap/soft-cap.ggml.ts";
+import { recordXielu } from "../../../kernels/xielu/xielu.ggml.ts";
 import { expectAt } from "../../core/expect-at.ts";
 import type { CpuGraph } from "../../device/cpu/cpu-graph.ts";
 import type { CpuTensor } from "../../device/cpu/cpu-tensor.ts";
 import type { LoraLinear } from "../../formats/lora/lora-adapter.ts";
 import type { DecoderConfig, Sinusoids } from "../config/decoder-config.ts";
 import type { DecoderOps, NormedRows, NormStep } from "../decoder/decoder-ops.ts";
-import type { CrossWeights, ExpertWeights, Linear, Norm } from "../weights/weight-plan.ts";
+import type { CrossWeights, ExpertWeights, Linear, Norm, XieluWeights } from "../weights/weight-plan.ts";
 import {
   recordLayerAttention,
   recordOutputGate,
@@ -209,7 +210,8 @@ export class CpuDecoderOps implements DecoderOps<CpuTensor, CpuTensor> {
     return this.activate(this.linear(layer, "mlpIn", weights, x));
   }
 
-  activate(x: CpuTensor): CpuTensor {
+  activate(x: CpuTensor, _reader?: Linear<CpuTensor>, xielu?: XieluWeights<CpuTensor>): CpuTensor {
+    if (xielu !== undefined) return recordXielu(this.#graph, { x, ...xielu });
     return recordActivation(this.#graph, this.#model.config, x);
   }
 

@@ -31,6 +31,8 @@ export function recordActivation(graph: CpuGraph, { mlp }: DecoderConfig, x: Cpu
     case "relu2":
       if (!isGated) return recordRelu(graph, { x, isSquared: activation === "relu2" });
       break;
+    case "xielu":
+      break;
     case "swiglu-clamped":
       if (isGated && clamp !== undefined) return recordClampedSwiglu(graph, { gateUp: x, ...clamp });
       break;

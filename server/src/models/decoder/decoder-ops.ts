@@ -3,7 +3,7 @@
  * operation; a device without the fusion does its parts. An implementation serves one pass over one batch.
  */
 import type { LoraLinear } from "../../formats/lora/lora-adapter.ts";
-import type { CrossWeights, ExpertWeights, Linear, Norm } from "../weights/weight-plan.ts";
+import type { CrossWeights, ExpertWeights, Linear, Norm, XieluWeights } from "../weights/weight-plan.ts";
 
 /** The operation that reads the result of a linear layer: it can take over a part of the layer's work. */
 export type LinearReader = "rotateAndStore" | "addNorm" | "other";
@@ -56,7 +56,7 @@ export interface DecoderOps<Tensor, Rows> {
   gatedLinear(layer: number, weights: Linear<Tensor>, x: Rows, reader: Linear<Tensor>): Rows;
 
   /** The activation of an MLP without a gate, for `reader`. */
-  activate(x: Rows, reader: Linear<Tensor>): Rows;
+  activate(x: Rows, reader: Linear<Tensor>, xielu?: XieluWeights<Tensor>): Rows;
 
   /** A mixture of experts, with its routing and its shared expert. No adapter changes it. */
   experts(weights: ExpertWeights<Tensor>, x: Rows): Rows;

@@ -153,6 +153,6 @@ function walkMlp<Tensor, Rows>(
   if ("router" in weights) return ops.experts(weights, x);
   const active = isGated
     ? ops.gatedLinear(index, weights.in, x, weights.out)
-    : ops.activate(ops.linear(index, "mlpIn", weights.in, x, "other"), weights.out);
+    : ops.activate(ops.linear(index, "mlpIn", weights.in, x, "other"), weights.out, weights.xielu);
   return ops.linear(index, "mlpOut", weights.out, active, reader);
 }

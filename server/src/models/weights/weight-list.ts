@@ -208,7 +208,13 @@ function mapMaybe<A, B>(leaf: A | undefined, map: (leaf: A) => B): B | undefined
 }
 
 function mapMlp<A, B>(mlp: Mlp<A>, map: (leaf: A) => B): Mlp<B> {
-  return { in: mapPair(mlp.in, map), out: mapPair(mlp.out, map) };
+  const { xielu } = mlp;
+  const parameters = xielu && {
+    positive: map(xielu.positive),
+    negative: map(xielu.negative),
+    linear: map(xielu.linear),
+  };
+  return { in: mapPair(mlp.in, map), out: mapPair(mlp.out, map), xielu: parameters };
 }
 
 function mapPair<A, B>({ weight, bias }: Linear<A> | Norm<A>, map: (leaf: A) => B): Linear<B> {

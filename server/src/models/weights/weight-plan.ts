@@ -15,6 +15,7 @@ import type {
   LatentWeights,
   LayerInputWeights,
   LayerWeights,
+  Linear,
   Mlp,
   ModelWeights,
   Norm,
@@ -38,6 +39,7 @@ export type {
   WeightKind,
   WeightPlan,
   WeightSource,
+  XieluWeights,
 } from "./weight-tree.ts";
 
 /**
@@ -144,28 +146,17 @@ export function describeLayer<T>(
   inputSize: number = plans.config.hiddenSize,
 ): LayerWeights<T> {
   const { config, names } = plans;
-  const { hiddenSize, numHeads, biases } = config;
-  const within = (name: string): string => at + name;
+  const { hiddenSize, numHeads, biases, latent } = config;
   const front = frontNorm(names, prefix, index);
   const layer = config.layers[index];
-  const { headDim, width: kvWidth, numKvHeads } = layerHeads(config, layer);
-  const queryWidth = numHeads * headDim;
+  const { headDim, numKvHeads } = layerHeads(config, layer);
   const isShared = layer?.kvSource !== undefined;
-  const { latent } = config;
-  const qkvRows = latent === undefined ? split(names.qkv, [queryWidth, kvWidth, kvWidth]) : latentRows(config, latent);
-  const attendedWidth = latent === undefined ? queryWidth : numHeads * latent.valueDims;
+  const attendedWidth = numHeads * (latent?.valueDims ?? headDim);
   if (layer?.isRecurrent === true) return { ...describeRecurrentLayer(plans, at), ...describeRest(plans, index, at) };
   const { headNorms, sinks } = names;
-  const [fused = ""] = names.qkv;
   return {
     attentionNorm: front === undefined ? undefined : plans.norm(front),
-    qkv: config.hasOutputGate
-      ? plans.gatedQkv(names.qkv.map(within), biases.qkv)
-      : names.hasGroupedQkv === true
-        ? plans.groupedQkv(at + fused, biases.qkv)
-        : isShared
-          ? plans.linear([at + fused], [queryWidth], inputSize, biases.qkv)
-          : plans.linear(qkvOf(names, layer).map(within), qkvRows, inputSize, biases.qkv),
+    qkv: describeQkv(plans, index, at, inputSize),
     recurrent: undefined,
     latent: describeLatent(plans, at),
     headNorms:
@@ -178,6 +169,24 @@ export function describeLayer<T>(
     oProj: plans.linear([at + names.oProj], [hiddenSize], attendedWidth, biases.oProj),
     ...describeRest(plans, index, at),
   };
+}
+
+function describeQkv<T>(plans: ModulePlans<T>, index: number, at: string, inputSize: number): Linear<T> {
+  const { config, names } = plans;
+  const { numHeads, latent, hasOutputGate } = config;
+  const layer = config.layers[index];
+  const { headDim, width: kvWidth } = layerHeads(config, layer);
+  const queryWidth = numHeads * headDim;
+  const hasBias = config.biases.qkv;
+  const modules = qkvOf(names, layer).map((name) => at + name);
+  const rows = latent === undefined ? split(names.qkv, [queryWidth, kvWidth, kvWidth]) : latentRows(config, latent);
+  const [first = ""] = modules;
+  if (hasOutputGate && names.outputGate === undefined) return plans.gatedQkv(modules, hasBias);
+  if (names.outputGate !== undefined)
+    return plans.linear([...modules, at + names.outputGate], [...rows, queryWidth], inputSize, hasBias);
+  if (names.hasGroupedQkv === true) return plans.groupedQkv(first, hasBias);
+  if (layer?.kvSource !== undefined) return plans.linear([first], [queryWidth], inputSize, hasBias);
+  return plans.linear(modules, rows, inputSize, hasBias);
 }
 
 /** Keys are the values too in some layers, before their norms (Gemma 4). */
@@ -285,7 +294,7 @@ function describeRest<T>(
     mlpNorm: norm(names.mlpNorm),
     mlp: hasExperts
       ? describeExperts(plans, names.experts, at)
-      : describeMlp(plans, mlpIn, at + names.mlpOut, layer?.mlpWidth ?? config.mlp.intermediateSize),
+      : describeMlp(plans, mlpIn, at + names.mlpOut, layer?.mlpWidth ?? config.mlp.intermediateSize, at),
     mlpPostNorm: norm(names.mlpPostNorm),
     beside: describeBeside(plans, at),
     perLayer: describeLayerInputs(plans, at),
@@ -315,11 +324,24 @@ function describeLatent<T>(plans: ModulePlans<T>, at: string): LatentWeights<T> 
   };
 }
 
-function describeMlp<T>(plans: ModulePlans<T>, mlpIn: readonly string[], mlpOut: string, width: number): Mlp<T> {
+function describeMlp<T>(
+  plans: ModulePlans<T>,
+  mlpIn: readonly string[],
+  mlpOut: string,
+  width: number,
+  at = "",
+): Mlp<T> {
   const { hiddenSize, biases, mlp } = plans.config;
+  const xielu = mlp.activation === "xielu" ? plans.names.xielu : undefined;
+  const one = (name: string, stored: readonly number[]): T => plans.named(at + name, [1], stored);
   return {
     in: plans.linear(mlpIn, split(mlpIn, mlp.isGated ? [width, width] : [width]), hiddenSize, biases.mlp),
     out: plans.linear([mlpOut], [hiddenSize], width, biases.mlp),
+    xielu: xielu && {
+      positive: one(xielu.positive, [1]),
+      negative: one(xielu.negative, [1]),
+      linear: one(xielu.linear, []),
+    },
   };
 }
 
@@ -338,7 +360,7 @@ function describeExperts<T>(plans: ModulePlans<T>, names: ExpertNames, at: strin
     correction:
       correction === undefined || experts?.routing?.hasCorrection !== true
         ? undefined
-        : plans.named(at + correction, [numExperts]),
+        : plans.named(at + correction, [numExperts], names.isCorrectionRow === true ? [1, numExperts] : [numExperts]),
     in: plans.experts(names.mlpIn.map(within), inRows, hiddenSize),
     inBias: hasBias ? plans.expertBiases(names.mlpIn.map(within), inRows) : undefined,
     out: plans.experts([at + names.mlpOut], [hiddenSize], width),

@@ -48,6 +48,14 @@ export interface Mlp<T> {
   /** [2 * intermediate, hidden] gate rows, then up rows; [intermediate, hidden] without a gate. */
   readonly in: Linear<T>;
   readonly out: Linear<T>; // [hidden, intermediate]
+  readonly xielu?: XieluWeights<T> | undefined;
+}
+
+/** Parameters of xIELU, as files have them: of both sides before softplus. */
+export interface XieluWeights<T> {
+  readonly positive: T; // [1]
+  readonly negative: T; // [1]
+  readonly linear: T; // [1]
 }
 
 export interface ExpertWeights<T> {

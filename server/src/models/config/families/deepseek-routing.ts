@@ -32,6 +32,17 @@ export function deepseekRouting(
   };
 }
 
+/** Layers are listed as dense or sparse; without a list all but the first are sparse. */
+export function listedExperts(fields: HfFields): (layer: number) => boolean {
+  const listed = fields.get("mlp_layer_types");
+  if (listed === undefined) return (layer) => layer > 0;
+  const count = fields.int("num_hidden_layers", { min: 1, max: MAX_COUNT });
+  const isKnown = (kind: unknown): boolean => kind === "dense" || kind === "sparse";
+  if (Array.isArray(listed) && listed.length === count && listed.every(isKnown))
+    return (layer) => listed[layer] === "sparse";
+  throw fields.refusal("mlp_layer_types", `${count} times "dense" or "sparse"`, listed);
+}
+
 /** Undefined where all groups are taken. */
 export function groupsOf(fields: HfFields, numBest: number): ExpertGroups | undefined {
   const numGroups = fields.int("n_group", { min: 1, max: MAX_COUNT, default: 1 });

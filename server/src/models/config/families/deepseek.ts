@@ -1,13 +1,15 @@
 /**
- * DeepSeek-V2 and V3, Kimi K2: multi-head latent attention, experts in groups, dense layers in front. Source: transformers,
- * modeling_deepseek_v2.py and modeling_deepseek_v3.py.
+ * DeepSeek-V2 and V3, Kimi K2, Moonlight, GLM-4.7-Flash: multi-head latent attention, experts in groups, dense layers in front.
+ * Youtu-LLM and MiniCPM3 have that attention alone. Source: transformers, modeling_deepseek_v2.py, modeling_deepseek_v3.py,
+ * modeling_glm4_moe_lite.py, modeling_youtu.py and modeling_minicpm3.py.
  */
 import type { HfFields } from "../../../formats/hf/config-fields.ts";
 import { LLAMA_NAMES, type WeightNames } from "../../../formats/hf/weight-names.ts";
 import type { Architecture } from "../architecture.ts";
 import { LLAMA, NO_BIAS } from "../base-rows.ts";
 import type { LatentAttention } from "../decoder-config.ts";
-import { DEEPSEEK_EXPERTS, deepseekRouting, groupsOf } from "./deepseek-routing.ts";
+import { DEEPSEEK_EXPERTS, deepseekRouting, groupsOf, listedExperts } from "./deepseek-routing.ts";
+import { miniCpmScales } from "./minicpm.ts";
 
 const NAMES: WeightNames = {
   ...LLAMA_NAMES,
@@ -55,9 +57,43 @@ const V2: Architecture = {
   variant: (fields) => ({ ...latentVariant(fields), ...deepseekRouting(fields), routing: routingOfV2(fields) }),
 };
 
-export const DEEPSEEKS: readonly Architecture[] = [V2, V3];
+/** GLM-4.7-Flash: the layers with experts are listed. */
+const GLM_LITE: Architecture = {
+  ...V3,
+  className: "Glm4MoeLiteForCausalLM",
+  defaults: { norm_topk_prob: true, num_experts_per_tok: 4, rms_norm_eps: 1e-5, routed_scaling_factor: 1.8 },
+  variant: (fields) => ({ ...V3.variant?.(fields), isExpertLayer: listedExperts(fields) }),
+};
 
-function latentVariant(fields: HfFields): Partial<Architecture> {
+const { experts: _, ...DENSE_NAMES } = NAMES;
+
+/** DeepSeek-V3's attention over dense MLPs. */
+const YOUTU: Architecture = {
+  ...V3,
+  className: "YoutuForCausalLM",
+  weights: DENSE_NAMES,
+  defaults: { tie_word_embeddings: true },
+  requires: { attention_bias: false, mlp_bias: false },
+  variant: (fields) => ({
+    ...latentVariant(fields, DENSE_NAMES),
+    isRopeInterleaved: fields.boolean("rope_interleave", true),
+  }),
+};
+
+const MINICPM3: Architecture = {
+  ...YOUTU,
+  className: "MiniCPM3ForCausalLM",
+  defaults: { tie_word_embeddings: true, rms_norm_eps: 1e-5 },
+  noEffect: [...(V3.noEffect ?? []), "head_dim"],
+  variant: (fields) => {
+    const variant = latentVariant(fields, DENSE_NAMES);
+    return { ...variant, scales: { ...variant.scales, ...miniCpmScales(fields) } };
+  },
+};
+
+export const DEEPSEEKS: readonly Architecture[] = [V2, V3, GLM_LITE, YOUTU, MINICPM3];
+
+function latentVariant(fields: HfFields, names: WeightNames = NAMES): Partial<Architecture> {
   const rope = fields.firstOf("rope_parameters", "rope_scaling");
   const latent: LatentAttention = {
     queryRank: fields.get("q_lora_rank") === undefined ? undefined : fields.int("q_lora_rank", SIZE),
@@ -69,12 +105,12 @@ function latentVariant(fields: HfFields): Partial<Architecture> {
   };
   const grown = rope?.get("mscale_all_dim") === undefined ? 1 : scoreGrowth(rope);
   const attention = grown ** 2 / Math.sqrt(latent.nopeDims + latent.ropeDims);
-  const names = { ...NAMES, qkv: ["self_attn.q_proj", "self_attn.kv_a_proj_with_mqa"] };
+  const wholeQueries = { ...names, qkv: ["self_attn.q_proj", "self_attn.kv_a_proj_with_mqa"] };
   return {
     latent,
     rotaryDims: latent.ropeDims,
     scales: { attention },
-    ...(latent.queryRank === undefined ? { weights: names } : {}),
+    ...(latent.queryRank === undefined ? { weights: wholeQueries } : {}),
   };
 }
 

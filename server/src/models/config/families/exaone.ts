@@ -1,12 +1,14 @@
 /**
  * EXAONE 4: norms behind the branches and of heads; layers without a window have no positions where others have one. EXAONE
- * 3 is Llama under other names. Source: transformers, modeling_exaone4.py; modeling_exaone.py of
+ * 3 is Llama under other names, EXAONE MoE has norms in front and experts. Source: transformers, modeling_exaone4.py and
+ * modeling_exaone_moe.py; modeling_exaone.py of
  * LGAI-EXAONE/EXAONE-3.5-7.8B-Instruct.
  */
 import type { HfFields } from "../../../formats/hf/config-fields.ts";
-import type { WeightNames } from "../../../formats/hf/weight-names.ts";
+import { HEAD_NORMS, LLAMA_NAMES, type WeightNames } from "../../../formats/hf/weight-names.ts";
 import type { Architecture } from "../architecture.ts";
 import { HEAD_NORM, LLAMA, NO_BIAS } from "../base-rows.ts";
+import { DEEPSEEK_EXPERTS, deepseekRouting, listedExperts } from "./deepseek-routing.ts";
 import { POST_NORM_NAMES } from "./olmo.ts";
 
 const EXAONE3_NAMES: WeightNames = {
@@ -32,6 +34,25 @@ export const EXAONES: readonly Architecture[] = [
     headNorm: HEAD_NORM,
     biases: NO_BIAS,
     variant: exaone4Variant,
+  },
+  {
+    ...LLAMA,
+    className: "ExaoneMoeForCausalLM",
+    weights: {
+      ...LLAMA_NAMES,
+      headNorms: HEAD_NORMS,
+      experts: { ...DEEPSEEK_EXPERTS, correction: "mlp.e_score_correction_bias" },
+    },
+    aliases: { n_shared_experts: "num_shared_experts" },
+    defaults: { rms_norm_eps: 1e-5, norm_topk_prob: true, num_experts_per_tok: 8, sliding_window: 4096 },
+    headNorm: HEAD_NORM,
+    biases: NO_BIAS,
+    noEffect: ["first_k_dense_replace", "first_last_k_dense_replace", "num_nextn_predict_layers"],
+    variant: (fields) => ({
+      ...exaone4Variant(fields),
+      ...deepseekRouting(fields),
+      isExpertLayer: listedExperts(fields),
+    }),
   },
   {
     ...LLAMA,

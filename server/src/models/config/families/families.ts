@@ -1,21 +1,26 @@
 /** All families of architectures. A new one is a file of this folder and its line here. */
 import type { Architecture } from "../architecture.ts";
+import { AFMOES } from "./afmoe.ts";
+import { APERTUS } from "./apertus.ts";
 import { COHERES } from "./cohere.ts";
 import { DEEPSEEKS } from "./deepseek.ts";
 import { DOTS } from "./dots.ts";
 import { BARTS } from "./encoder-decoders/bart.ts";
 import { T5S } from "./encoder-decoders/t5.ts";
 import { WHISPERS } from "./encoder-decoders/whisper.ts";
+import { ERNIE_MOES } from "./ernie-moe.ts";
 import { EXAONES } from "./exaone.ts";
 import { GEMMA4S } from "./gemma4.ts";
 import { GLMS } from "./glm.ts";
 import { GPTS } from "./gpt.ts";
 import { GPT_OSS } from "./gpt-oss.ts";
+import { GPT2_LIKE } from "./gpt2-like.ts";
 import { GRANITES } from "./granite.ts";
 import { HUNYUAN } from "./hunyuan.ts";
 import { LFM2 } from "./lfm2.ts";
 import { LLAMA_LIKE } from "./llama-like.ts";
 import { LLAMA4S } from "./llama4.ts";
+import { MINICPMS } from "./minicpm.ts";
 import { MINIMAX_M2 } from "./minimax-m2.ts";
 import { MINISTRALS } from "./ministral.ts";
 import { NEMOTRONS } from "./nemotron.ts";
@@ -26,20 +31,25 @@ import { SMOLLM3 } from "./smollm3.ts";
 import { STABLELM } from "./stablelm.ts";
 
 export const FAMILIES: readonly Architecture[] = [
+  ...AFMOES,
+  ...APERTUS,
   ...BARTS,
   ...COHERES,
   ...DEEPSEEKS,
   ...DOTS,
+  ...ERNIE_MOES,
   ...EXAONES,
   ...GEMMA4S,
   ...GLMS,
   ...GPTS,
+  ...GPT2_LIKE,
   ...GPT_OSS,
   ...GRANITES,
   ...HUNYUAN,
   ...LFM2,
   ...LLAMA_LIKE,
   ...LLAMA4S,
+  ...MINICPMS,
   ...MINIMAX_M2,
   ...MINISTRALS,
   ...NEMOTRONS,

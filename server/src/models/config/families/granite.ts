@@ -1,7 +1,8 @@
 /**
  * Granite 3 and 4: Llama with factors of embeddings, scores, branches and logits; experts with one that all tokens take.
- * Granite 4 has Mamba-2 in most layers. Source: transformers,
- * modeling_granite.py, modeling_granitemoe.py, modeling_granitemoeshared.py and modeling_granitemoehybrid.py.
+ * Granite 4 has Mamba-2 in most layers. HyperCLOVA X is Granite with norms behind the branches. Source: transformers,
+ * modeling_granite.py, modeling_granitemoe.py, modeling_granitemoeshared.py, modeling_granitemoehybrid.py and
+ * modeling_hyperclovax.py.
  */
 import type { HfFields } from "../../../formats/hf/config-fields.ts";
 import { type ExpertNames, LLAMA_NAMES, type WeightNames } from "../../../formats/hf/weight-names.ts";
@@ -75,7 +76,28 @@ const HYBRID: Architecture = {
   variant: hybridVariant,
 };
 
-export const GRANITES: readonly Architecture[] = [GRANITE, MOE, MOE_SHARED, HYBRID];
+/** HyperCLOVA X: logits are multiplied, and branches may have norms behind them. */
+const HYPERCLOVA: Architecture = {
+  ...GRANITE,
+  className: "HyperCLOVAXForCausalLM",
+  variant: (fields) => {
+    const hasPostNorms = fields.boolean("use_post_norm", true);
+    const headDim = fields.int("hidden_size", SIZE) / fields.int("num_attention_heads", SIZE);
+    const byDefault = 1 / Math.sqrt(fields.get("head_dim") === undefined ? headDim : fields.int("head_dim", SIZE));
+    return {
+      ...(hasPostNorms
+        ? { weights: { ...LLAMA_NAMES, attentionPostNorm: "post_norm1", mlpPostNorm: "post_norm2" } }
+        : {}),
+      scales: {
+        ...scalesOf(fields),
+        attention: fields.positive("attention_multiplier", byDefault),
+        logits: fields.positive("logits_scaling", 1),
+      },
+    };
+  },
+};
+
+export const GRANITES: readonly Architecture[] = [GRANITE, MOE, MOE_SHARED, HYBRID, HYPERCLOVA];
 
 function scalesOf(fields: HfFields): Scales {
   return {

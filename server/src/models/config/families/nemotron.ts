@@ -1,6 +1,7 @@
 /**
  * Nemotron 4 and Minitron: layer norms of (1 + weight), squared ReLU without a gate, positions in half of each head. Arcee
- * is Llama with that MLP. Source: transformers, modeling_nemotron.py and modeling_arcee.py.
+ * is Llama with that MLP, Jais 2 too with layer norms. Source: transformers, modeling_nemotron.py, modeling_arcee.py and
+ * modeling_jais2.py.
  */
 import { LLAMA_NAMES } from "../../../formats/hf/weight-names.ts";
 import type { Architecture } from "../architecture.ts";
@@ -23,6 +24,15 @@ export const NEMOTRONS: readonly Architecture[] = [
     className: "ArceeForCausalLM",
     weights: UNGATED,
     defaults: { hidden_act: "relu2", rms_norm_eps: 1e-5 },
+    isGated: false,
+  },
+  {
+    ...LLAMA,
+    className: "Jais2ForCausalLM",
+    weights: UNGATED,
+    aliases: { rms_norm_eps: "layer_norm_eps" },
+    defaults: { hidden_act: "relu2", layer_norm_eps: 1e-5, attention_bias: true, mlp_bias: true },
+    norm: "layer",
     isGated: false,
   },
 ];

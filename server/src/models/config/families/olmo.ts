@@ -1,6 +1,7 @@
 /**
  * OLMo 2 and 3: norms behind attention and MLP in place of in front, and norms over all queries and all keys of a token.
- * OLMoE has such norms and experts. Source: transformers, modeling_olmo2.py, modeling_olmo3.py and modeling_olmoe.py.
+ * OLMoE and FlexOlmo have such norms and experts. Source: transformers, modeling_olmo2.py, modeling_olmo3.py, modeling_olmoe.py
+ * and modeling_flex_olmo.py.
  */
 import { HEAD_NORMS, LLAMA_NAMES, QWEN_EXPERTS, type WeightNames } from "../../../formats/hf/weight-names.ts";
 import type { Architecture } from "../architecture.ts";
@@ -50,4 +51,12 @@ const OLMOE: Architecture = {
   }),
 };
 
-export const OLMOS: readonly Architecture[] = [OLMO2, OLMO3, OLMOE];
+const FLEX_OLMO: Architecture = {
+  ...OLMO2,
+  className: "FlexOlmoForCausalLM",
+  weights: { ...POST_NORM_NAMES, experts: QWEN_EXPERTS },
+  aliases: { moe_intermediate_size: "intermediate_size" },
+  defaults: { rms_norm_eps: 1e-6, rope_theta: 5e5, norm_topk_prob: false, num_experts_per_tok: 5 },
+};
+
+export const OLMOS: readonly Architecture[] = [OLMO2, OLMO3, OLMOE, FLEX_OLMO];
