@@ -29,6 +29,7 @@ AFMOE = dict(moe_intermediate_size=16, num_experts=6, num_experts_per_tok=3, hea
 GPT2 = dict(vocab_size=VOCABULARY, n_embd=32, n_layer=2, n_head=4, n_positions=64, bos_token_id=1, eos_token_id=2)
 GPT_NEO = dict(vocab_size=VOCABULARY, hidden_size=32, num_heads=4, max_position_embeddings=64, window_size=8,
                bos_token_id=1, eos_token_id=2)
+GEMMA3N = dict(BASE, vocab_size_per_layer_input=VOCABULARY, head_dim=8, sliding_window=8, hidden_size_per_layer_input=8)
 RECENT = {
     "gemma-4": ("Gemma4ForCausalLM", dict(GEMMA4, num_hidden_layers=5, num_kv_shared_layers=2,
                                           hidden_size_per_layer_input=8, use_double_wide_mlp=True,
@@ -106,4 +107,12 @@ RECENT = {
     "gpt-neo-2": ("GPTNeoForCausalLM", dict(GPT_NEO, num_layers=3, attention_types=[[["local"], 2], [["global"], 1]],
                                             window_size=5, intermediate_size=40, activation_function="gelu",
                                             tie_word_embeddings=False)),
+    "gemma-3n": ("Gemma3nForCausalLM", dict(GEMMA3N, num_hidden_layers=5, num_kv_shared_layers=2, altup_num_inputs=4,
+                                            layer_types=[*SLIDING, "sliding_attention", *SLIDING],
+                                            activation_sparsity_pattern=[0.95, 0.6, 0.0, 0.0, 0.0], laurel_rank=8,
+                                            final_logit_softcapping=2.0)),
+    "gemma-3n-2": ("Gemma3nForCausalLM", dict(GEMMA3N, num_hidden_layers=3, num_kv_shared_layers=1, altup_num_inputs=2,
+                                              layer_types=["full_attention", "sliding_attention", "full_attention"],
+                                              intermediate_size=[40, 24, 40], altup_correct_scale=False, laurel_rank=4,
+                                              vocab_size_per_layer_input=40, sliding_window=5, num_key_value_heads=1)),
 }

@@ -73,6 +73,7 @@ export interface WeightNames {
   /** Names of experts in files that have the matrices of all behind each other; taken where the files have them. */
   readonly stackedExperts?: ExpertNames;
   readonly perLayer?: PerLayerNames;
+  readonly altUp?: AltUpNames;
   /** A number by which the rows behind a layer are multiplied: the name of the tensor. */
   readonly layerScale?: string;
   /** Matrices are [inputs, outputs] in the files (GPT-2's Conv1D). */
@@ -102,6 +103,19 @@ export interface PerLayerNames {
   readonly gate: string;
   readonly out: string;
   readonly outNorm: string;
+}
+
+/** Alternating updates: projections of the model, "#" standing for a stream, and the modules of a layer. */
+export interface AltUpNames {
+  readonly projection: string;
+  readonly unprojection: string;
+  readonly routerNorm: string;
+  readonly router: string;
+  readonly prediction: string;
+  readonly correction: string;
+  /** The name of the tensor. */
+  readonly outputScale: string;
+  readonly laurel: readonly [left: string, right: string, norm: string];
 }
 
 /** `norm` is the norm between the two attentions, wherever the model's own names put it. */

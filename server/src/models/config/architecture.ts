@@ -6,6 +6,7 @@ import type { HfFields } from "../../formats/hf/config-fields.ts";
 import type { WeightNames } from "../../formats/hf/weight-names.ts";
 import type {
   Activation,
+  AltUp,
   AttentionTemperature,
   AudioStem,
   DecoderConfig,
@@ -114,9 +115,10 @@ export interface Architecture {
   /** Size of the heads of layers without a window, where it is another one. */
   readonly fullHeadDim?: number;
   /** Parts in which layers differ. */
-  readonly layerDetails?: (layer: number) => Pick<DecoderLayer, "heads" | "kvSource" | "mlpWidth">;
+  readonly layerDetails?: (layer: number) => Pick<DecoderLayer, "heads" | "kvSource" | "mlpWidth" | "gateCutoff">;
   readonly hasValueNorm?: boolean;
   readonly perLayerInputs?: PerLayerInputs | undefined;
+  readonly altUp?: AltUp;
   readonly hasLayerScale?: boolean;
   readonly hasExpertsBeside?: boolean;
   readonly headNorm?: HeadNorm | undefined;

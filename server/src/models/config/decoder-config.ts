@@ -62,11 +62,24 @@ export interface DecoderLayer {
   readonly kvSource?: number | undefined;
   /** Width of its dense MLP, where layers differ. */
   readonly mlpWidth?: number | undefined;
+  /** Only gates this many standard deviations above the mean of their row are active (Gemma 3n); absent: all. */
+  readonly gateCutoff?: number | undefined;
+}
+
+/**
+ * Alternating updates (Gemma 3n): streams beside the residual stream, which each layer predicts from all and corrects by what it
+ * computed from the first; and a low-rank branch beside attention.
+ */
+export interface AltUp {
+  readonly numStreams: number;
+  /** The corrected first stream is multiplied by a vector where it gates the inputs of the layer. */
+  readonly hasOutputScale: boolean;
+  readonly laurelRank: number;
 }
 
 export interface LayerHeads {
   readonly numKvHeads: number;
-  /** Of queries too. */
+  /** The size of queries too. */
   readonly headDim: number;
 }
 
@@ -269,6 +282,7 @@ export interface DecoderConfig {
   /** Values pass a norm of each head without weights. */
   readonly hasValueNorm: boolean;
   readonly perLayerInputs: PerLayerInputs | undefined;
+  readonly altUp: AltUp | undefined;
   /** Dense layers have experts beside their MLP, which read the rows in front of its norm (Gemma 4). */
   readonly hasExpertsBeside: boolean;
   /** The rows behind each layer are multiplied by a number of the files. */

@@ -116,6 +116,7 @@ test("parseDecoderConfig() reads Llama 3.1", () => {
     hasSinks: false,
     hasValueNorm: false,
     perLayerInputs: undefined,
+    altUp: undefined,
     hasLayerScale: false,
     hasExpertsBeside: false,
     alibiScale: undefined,

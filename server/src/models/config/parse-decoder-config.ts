@@ -319,6 +319,7 @@ function parseMixer(architecture: Architecture) {
     hasSinks: architecture.hasSinks ?? false,
     hasValueNorm: architecture.hasValueNorm ?? false,
     perLayerInputs: architecture.perLayerInputs,
+    altUp: architecture.altUp,
     hasLayerScale: architecture.hasLayerScale ?? false,
     hasExpertsBeside: architecture.hasExpertsBeside ?? false,
     alibiScale: positions === "alibi" ? (architecture.alibiScale ?? 1) : undefined,

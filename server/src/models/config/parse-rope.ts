@@ -8,7 +8,7 @@ export interface RopeSizes {
   /** Elements of a head that rotate and the base, where the architecture says them in its own way. */
   readonly rotaryDims?: number | undefined;
   readonly theta?: number | undefined;
-  /** Of layers without a window, where it is another one than `headDim`. */
+  /** Size of the heads of layers without a window, where it is another one than `headDim`. */
   readonly fullHeadDim?: number | undefined;
 }
 

@@ -21,6 +21,16 @@ import type { DecoderConfig, Sinusoids } from "../config/decoder-config.ts";
 import type { DecoderOps, NormedRows, NormStep } from "../decoder/decoder-ops.ts";
 import type { CrossWeights, ExpertWeights, Linear, Norm, XieluWeights } from "../weights/weight-plan.ts";
 import {
+  recordCorrected,
+  recordLaurel,
+  recordMerged,
+  recordPredicted,
+  recordSparseGate,
+  recordStreams,
+  recordToOthers,
+  streamOf,
+} from "./altup.ts";
+import {
   recordLayerAttention,
   recordOutputGate,
   recordRotated,
@@ -57,6 +67,9 @@ export class CpuDecoderOps implements DecoderOps<CpuTensor, CpuTensor> {
   #projected: CpuTensor | undefined;
   /** Inputs of all layers, of the rows that are left. */
   #layerInputs: CpuTensor | undefined;
+  /** Streams that the next layer expects, where the model has several. */
+  #streams: CpuTensor | undefined;
+  readonly joinAttention: DecoderOps<CpuTensor, CpuTensor>["joinAttention"];
   readonly besideMlp: DecoderOps<CpuTensor, CpuTensor>["besideMlp"];
   readonly endLayer: DecoderOps<CpuTensor, CpuTensor>["endLayer"];
   /** Rows of the batch that are kept; undefined: all. */
@@ -73,10 +86,13 @@ export class CpuDecoderOps implements DecoderOps<CpuTensor, CpuTensor> {
     this.#adapters = new StepAdapters(graph, batch.sequences, model.adapters);
     this.#runs = model.config.recurrent === undefined ? [] : recordRuns(graph, batch.sequences);
     this.logitRows = logitRowsOf(batch);
-    const { hasExpertsBeside, perLayerInputs, hasLayerScale } = model.config;
+    const { hasExpertsBeside, perLayerInputs, hasLayerScale, altUp } = model.config;
+    if (altUp !== undefined)
+      this.joinAttention = (layer, normed, residual) => recordLaurel(graph, model, layer, { normed, residual });
     if (hasExpertsBeside)
       this.besideMlp = (layer, residual, dense) => recordBeside(graph, model, layer, { residual, dense });
-    if (perLayerInputs !== undefined || hasLayerScale) this.endLayer = (layer, x) => this.#endOf(layer, x);
+    if (altUp !== undefined) this.endLayer = (layer, x) => this.#endOfStreams(layer, x);
+    else if (perLayerInputs !== undefined || hasLayerScale) this.endLayer = (layer, x) => this.#endOf(layer, x);
   }
 
   embed(): CpuTensor {
@@ -95,7 +111,8 @@ export class CpuDecoderOps implements DecoderOps<CpuTensor, CpuTensor> {
         values: graph.input("f32", [rows.length, config.hiddenSize], values),
       });
     }
-    this.#layerInputs = recordPerLayerInputs(graph, this.#model, ids, x);
+    this.#layerInputs = recordPerLayerInputs(graph, this.#model, tokenIds, x);
+    if (config.altUp !== undefined) return this.#predict(0, recordStreams(graph, this.#model, x));
     x = this.#placed(x);
     if (weights.segments !== undefined) {
       const segments = this.#batch.segments ?? new Int32Array(tokenIds.length);
@@ -103,6 +120,29 @@ export class CpuDecoderOps implements DecoderOps<CpuTensor, CpuTensor> {
       x = recordAdd(graph, { a: x, b: recordGatherRows(graph, { table: weights.segments, ids: rows }) });
     }
     return this.normalized(weights.embeddingNorm, x);
+  }
+
+  /** The first stream as a layer expects it: its residual stream. */
+  #predict(layer: number, streams: CpuTensor): CpuTensor {
+    const predicted = recordPredicted(this.#graph, this.#model, layer, streams);
+    this.#streams = predicted;
+    return streamOf(this.#graph, this.#model.config, predicted, 0);
+  }
+
+  /** Corrects all streams by a layer's result; gives the residual stream of the next one, or the merged streams. */
+  #endOfStreams(layer: number, activated: CpuTensor): CpuTensor {
+    const graph = this.#graph;
+    const { config, weights } = this.#model;
+    const predicted = this.#streams;
+    const inputs = this.#layerInputs;
+    if (predicted === undefined || inputs === undefined) throw new Error("alternating updates without streams");
+    const corrected = recordCorrected(graph, this.#model, layer, { predicted, activated });
+    const first = streamOf(graph, config, corrected, 0);
+    const scale = expectAt(weights.layers, layer).altUp?.outputScale;
+    const handle = scale === undefined ? first.handle : graph.ggml.base.mul(graph.claim(), first.handle, scale.handle);
+    const x = recordLayerInputs(graph, this.#model, layer, { ...first, handle }, inputs);
+    const streams = recordToOthers(graph, config, corrected, x);
+    return layer + 1 < config.numLayers ? this.#predict(layer + 1, streams) : recordMerged(graph, this.#model, streams);
   }
 
   /** The residual stream with the layer's own inputs, times its scale. */
@@ -203,11 +243,14 @@ export class CpuDecoderOps implements DecoderOps<CpuTensor, CpuTensor> {
     const ids = this.#graph.input("i32", [logitRows.length], logitRows);
     const keep = (table: CpuTensor): CpuTensor => recordGatherRows(this.#graph, { table, ids });
     this.#layerInputs = this.#layerInputs && keep(this.#layerInputs);
+    this.#streams = this.#streams && keep(this.#streams);
     return { residual: keep(residual), attended: keep(attended) };
   }
 
   gatedLinear(layer: number, weights: Linear<CpuTensor>, x: CpuTensor): CpuTensor {
-    return this.activate(this.linear(layer, "mlpIn", weights, x));
+    const opened = this.linear(layer, "mlpIn", weights, x);
+    const cutoff = this.#model.config.layers[layer]?.gateCutoff;
+    return cutoff === undefined ? this.activate(opened) : recordSparseGate(this.#graph, opened, cutoff);
   }
 
   activate(x: CpuTensor, _reader?: Linear<CpuTensor>, xielu?: XieluWeights<CpuTensor>): CpuTensor {

@@ -10,6 +10,7 @@ import type { CpuTensor } from "../../device/cpu/cpu-tensor.ts";
 import type { DecoderConfig } from "../config/decoder-config.ts";
 import type { ObservedRows } from "../config/draft-head.ts";
 import { walkDecoder } from "../decoder/walk-decoder.ts";
+import { ALTUP_TENSORS, ALTUP_TENSORS_PER_STREAM } from "./altup.ts";
 import type { DecoderBatch, DecoderModel, DecoderSequence } from "./decoder-model.ts";
 import { CpuDecoderOps } from "./decoder-ops.ts";
 import { LAYER_INPUT_TENSORS } from "./layer-inputs.ts";
@@ -31,7 +32,8 @@ export function numDecoderTensors(config: DecoderConfig, sequences: readonly Dec
   const perSpan = hasBias ? BIASED_TENSORS_PER_SPAN + DISENTANGLED_TENSORS_PER_SPAN : ATTENTION_TENSORS_PER_SPAN;
   const perCross = config.hasCrossAttention ? CROSS_TENSORS_PER_SPAN : 0;
   const hasInputs = config.perLayerInputs !== undefined || config.hasExpertsBeside || config.hasLayerScale;
-  const perInputs = hasInputs ? LAYER_INPUT_TENSORS : 0;
+  const perInputs = (hasInputs ? LAYER_INPUT_TENSORS : 0) + (config.altUp === undefined ? 0 : ALTUP_TENSORS);
+  const perStreams = ALTUP_TENSORS_PER_STREAM * (config.altUp?.numStreams ?? 0);
   const perLayer =
     TENSORS_PER_LAYER +
     perInputs +
@@ -41,7 +43,7 @@ export function numDecoderTensors(config: DecoderConfig, sequences: readonly Dec
   const numWindows = new Set(layers.map(({ window }) => window)).size;
   const runs = config.recurrent === undefined ? 0 : equalRuns(sequences).length;
   const perStep = runs + 2 * numSequences * numWindows + LORA_TENSORS_PER_ADAPTER * numAdapters;
-  return TENSORS_PER_MODEL + perStep + layers.length * (perLayer + runs * RECURRENT_TENSORS_PER_RUN);
+  return TENSORS_PER_MODEL + perStreams + perStep + layers.length * (perLayer + runs * RECURRENT_TENSORS_PER_RUN);
 }
 
 /** Records the pass of an encoder; the normalized rows [logitRows, hidden], of which there are some. */

@@ -20,13 +20,16 @@ export const LAYER_INPUT_TENSORS = 48;
 export function recordPerLayerInputs(
   graph: CpuGraph,
   { config, weights: { perLayer } }: DecoderModel,
-  ids: CpuTensor,
+  tokenIds: Int32Array,
   x: CpuTensor,
 ): CpuTensor | undefined {
   const { perLayerInputs: inputs, numLayers, hiddenSize, norm } = config;
   if (inputs === undefined || perLayer === undefined) return undefined;
   const { base } = graph.ggml;
   const [numTokens = 0] = x.shape;
+  // Tokens of images are none of the table.
+  const own = tokenIds.map((id) => (id < inputs.vocabSize ? id : 0));
+  const ids = graph.input("i32", [numTokens], own);
   const looked = recordScale(graph, {
     x: recordGatherRows(graph, { table: perLayer.table, ids }),
     factor: inputs.tableScale,
@@ -47,7 +50,7 @@ export function recordPerLayerInputs(
   return recordScale(graph, { x: recordAdd(graph, { a: flat, b: looked }), factor: Math.SQRT1_2 });
 }
 
-/** What the inputs of a layer add to the residual stream: the rows of `x` gate them. [numTokens, hidden] */
+/** The part that the inputs of a layer add to the residual stream: the rows of `x` gate them. [numTokens, hidden] */
 export function recordLayerInputs(
   graph: CpuGraph,
   { config, weights }: DecoderModel,

@@ -36,6 +36,7 @@ export function missingOnCuda(config: DecoderConfig, names: WeightNames): readon
     [config.layers.some((layer) => layer.kvSource !== undefined), "layers that share keys and values"],
     [config.hasValueNorm, "norms of values"],
     [config.perLayerInputs !== undefined, "inputs of layers"],
+    [config.altUp !== undefined, "alternating updates"],
     [config.hasExpertsBeside, "experts beside an MLP"],
     [config.hasLayerScale, "scales of layers"],
     [config.recurrent !== undefined, "recurrent layers"],

@@ -64,6 +64,9 @@ export interface DecoderOps<Tensor, Rows> {
   /** Adds attention and MLP that read the same rows, then does as `addNorm()`. Devices add in different orders. */
   joinBranches(residual: Rows, attention: Rows, mlp: Rows, step: NormStep<Tensor, Rows>): NormedRows<Rows>;
 
+  /** Present if a branch of the normalized rows stands beside attention: the residual stream with it. */
+  readonly joinAttention?: ((layer: number, normed: Rows, residual: Rows) => Rows) | undefined;
+
   /** Present if experts stand beside the MLP: the branch that both give from the rows in front of the MLP's norm. */
   readonly besideMlp?: ((layer: number, residual: Rows, dense: Rows) => Rows) | undefined;
 

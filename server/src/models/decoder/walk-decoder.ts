@@ -101,7 +101,8 @@ function readAgain<Tensor, Rows>(
   kept: Rows,
   normed: Rows,
 ): Rows {
-  return residual === "parallel" ? ops.addNorm(kept, { norm: attentionNorm, reader: qkv }).normed : normed;
+  const isRead = residual === "parallel" || ops.joinAttention !== undefined;
+  return isRead ? ops.addNorm(kept, { norm: attentionNorm, reader: qkv }).normed : normed;
 }
 
 /** The norm after a layer: that of the next layer's attention, or of the model. */
@@ -123,7 +124,7 @@ function walkLayerRest<Tensor, Rows>(
   attended: Rows,
   after: NormStep<Tensor, Rows>,
 ): NormedRows<Rows> {
-  const { oProj, attentionPostNorm, mlpNorm, mlp, mlpPostNorm } = layer;
+  const { oProj, mlpNorm, mlp, mlpPostNorm } = layer;
   // Experts read rows as they are.
   const reader = "router" in mlp ? undefined : mlp.in;
   if (config.residual === "parallel") {
@@ -132,7 +133,7 @@ function walkLayerRest<Tensor, Rows>(
     return ops.joinBranches(residual, attention, walkMlp(ops, config, index, mlp, read, "other"), after);
   }
   const branch = ops.linear(index, "oProj", oProj, attended, "addNorm");
-  const between = ops.addNorm(residual, { norm: mlpNorm, reader, branch, postNorm: attentionPostNorm });
+  const between = walkBetween(ops, index, layer, { residual, normed }, branch);
   const dense = walkMlp(ops, config, index, mlp, between.normed, "addNorm");
   const mlpBranch = ops.besideMlp?.(index, between.residual, dense) ?? dense;
   const { norm, reader: next } = after;
@@ -140,6 +141,20 @@ function walkLayerRest<Tensor, Rows>(
     return ops.addNorm(between.residual, { norm, reader: next, branch: mlpBranch, postNorm: mlpPostNorm });
   const end = ops.addNorm(between.residual, { norm: undefined, branch: mlpBranch, postNorm: mlpPostNorm });
   return ops.addNorm(ops.endLayer(index, end.residual), { norm, reader: next });
+}
+
+/** The residual stream with attention, and the rows that the MLP reads. */
+function walkBetween<Tensor, Rows>(
+  ops: DecoderOps<Tensor, Rows>,
+  index: number,
+  { attentionPostNorm: postNorm, mlpNorm: norm, mlp }: LayerWeights<Tensor>,
+  { residual, normed }: NormedRows<Rows>,
+  branch: Rows,
+): NormedRows<Rows> {
+  const reader = "router" in mlp ? undefined : mlp.in;
+  if (ops.joinAttention === undefined) return ops.addNorm(residual, { norm, reader, branch, postNorm });
+  const sum = ops.addNorm(residual, { norm: undefined, branch, postNorm }).residual;
+  return ops.addNorm(ops.joinAttention(index, normed, sum), { norm, reader });
 }
 
 function walkMlp<Tensor, Rows>(

@@ -77,8 +77,8 @@ export function nameTensors<T>({ plans, tree }: WeightList, tensors: readonly T[
 }
 
 function mapTree<A, B>(tree: ModelWeights<A>, map: (leaf: A) => B): ModelWeights<B> {
-  const { embedding, embeddingNorm, positions, segments, relativeTable, perLayer, layers, norm, output, encoder } =
-    tree;
+  const { embedding, embeddingNorm, positions, segments, relativeTable, perLayer, altUp, layers } = tree;
+  const { norm, output, encoder } = tree;
   return {
     embedding: map(embedding),
     embeddingNorm: embeddingNorm && mapPair(embeddingNorm, map),
@@ -93,6 +93,7 @@ function mapTree<A, B>(tree: ModelWeights<A>, map: (leaf: A) => B): ModelWeights
       projection: mapPair(perLayer.projection, map),
       norm: map(perLayer.norm),
     },
+    altUp: altUp.map(({ to, from }) => ({ to: mapPair(to, map), from: mapPair(from, map) })),
     layers: layers.map((layer) => mapLayer(layer, map)),
     norm: mapPair(norm, map),
     output: mapPair(output, map),
@@ -128,7 +129,7 @@ function mapCross<A, B>({ norm, query, keyValue, out }: CrossWeights<A>, map: (l
 
 function mapLayer<A, B>(layer: LayerWeights<A>, map: (leaf: A) => B): LayerWeights<B> {
   const { attentionNorm, qkv, headNorms, sinks, latent, recurrent, relativeBias, cross, oProj } = layer;
-  const { attentionPostNorm, mlpNorm, mlp, mlpPostNorm, beside, perLayer, scale } = layer;
+  const { attentionPostNorm, mlpNorm, mlp, mlpPostNorm, beside, perLayer, scale, altUp } = layer;
   return {
     attentionNorm: attentionNorm && mapPair(attentionNorm, map),
     qkv: mapPair(qkv, map),
@@ -157,6 +158,16 @@ function mapLayer<A, B>(layer: LayerWeights<A>, map: (leaf: A) => B): LayerWeigh
       norm: mapPair(perLayer.norm, map),
     },
     scale: mapMaybe(scale, map),
+    altUp: altUp && {
+      routerNorm: mapPair(altUp.routerNorm, map),
+      router: map(altUp.router),
+      prediction: map(altUp.prediction),
+      correction: map(altUp.correction),
+      outputScale: mapMaybe(altUp.outputScale, map),
+      laurelLeft: mapPair(altUp.laurelLeft, map),
+      laurelRight: mapPair(altUp.laurelRight, map),
+      laurelNorm: mapPair(altUp.laurelNorm, map),
+    },
   };
 }
 

@@ -5,6 +5,7 @@
 import type { ExpertNames, WeightNames } from "../../formats/hf/weight-names.ts";
 import type { DecoderConfig, LatentAttention } from "../config/decoder-config.ts";
 import { layerHeads } from "../config/kv-bytes.ts";
+import { describeAltUp, describeLayerInputs, describePerLayer, describeStreams } from "./gemma-plans.ts";
 import { ModulePlans } from "./module-plans.ts";
 import { describeRecurrentLayer } from "./recurrent-plan.ts";
 import type {
@@ -13,17 +14,16 @@ import type {
   EncoderWeights,
   ExpertWeights,
   LatentWeights,
-  LayerInputWeights,
   LayerWeights,
   Linear,
   Mlp,
   ModelWeights,
   Norm,
-  PerLayerWeights,
   WeightPlan,
 } from "./weight-tree.ts";
 
 export type {
+  AltUpWeights,
   AudioStemWeights,
   CrossWeights,
   EncoderWeights,
@@ -77,6 +77,7 @@ export function describeWeights<T>(
     segments: names.segments === undefined ? undefined : plans.table(`${prefix}${names.segments}`, config.numSegments),
     relativeTable: describeRelativeTable(plans, prefix),
     perLayer: describePerLayer(plans, prefix),
+    altUp: describeStreams(plans, prefix),
     layers: config.layers.map((_, i) => describeLayer(plans, i, layerPrefix(names, prefix, i), prefix)),
     norm: plans.norm(postNormBefore(names, prefix, config.numLayers) ?? `${prefix}${names.norm}`),
     output: {
@@ -198,31 +199,6 @@ function qkvOf(
   return isValueKey === true && layer?.window === undefined ? [queries, keys, keys] : qkv;
 }
 
-function describePerLayer<T>(plans: ModulePlans<T>, prefix: string): PerLayerWeights<T> | undefined {
-  const { config, names } = plans;
-  const { perLayerInputs: inputs, numLayers, hiddenSize } = config;
-  const { perLayer } = names;
-  if (inputs === undefined || perLayer === undefined) return undefined;
-  const width = numLayers * inputs.width;
-  return {
-    table: plans.wideTable(prefix + perLayer.table, inputs.vocabSize, width),
-    projection: plans.linear([prefix + perLayer.projection], [width], hiddenSize, false),
-    norm: plans.vector([[`${prefix}${perLayer.norm}.weight`, inputs.width]]),
-  };
-}
-
-function describeLayerInputs<T>(plans: ModulePlans<T>, at: string): LayerInputWeights<T> | undefined {
-  const { config, names } = plans;
-  const { perLayerInputs: inputs, hiddenSize } = config;
-  const { perLayer } = names;
-  if (inputs === undefined || perLayer === undefined) return undefined;
-  return {
-    gate: plans.linear([at + perLayer.gate], [inputs.width], hiddenSize, false),
-    out: plans.linear([at + perLayer.out], [hiddenSize], inputs.width, false),
-    norm: plans.norm(at + perLayer.outNorm),
-  };
-}
-
 function describeBeside<T>(plans: ModulePlans<T>, at: string): BesideWeights<T> | undefined {
   const { config, names } = plans;
   const { hiddenSize, hasExpertsBeside, experts } = config;
@@ -282,7 +258,10 @@ function describeRest<T>(
   plans: ModulePlans<T>,
   index: number,
   at: string,
-): Pick<LayerWeights<T>, "attentionPostNorm" | "mlpNorm" | "mlp" | "mlpPostNorm" | "beside" | "perLayer" | "scale"> {
+): Pick<
+  LayerWeights<T>,
+  "attentionPostNorm" | "mlpNorm" | "mlp" | "mlpPostNorm" | "beside" | "perLayer" | "scale" | "altUp"
+> {
   const { config, names } = plans;
   const norm = (name: string | undefined): Norm<T> | undefined =>
     name === undefined ? undefined : plans.norm(at + name);
@@ -300,6 +279,7 @@ function describeRest<T>(
     perLayer: describeLayerInputs(plans, at),
     scale:
       names.layerScale === undefined || !config.hasLayerScale ? undefined : plans.named(at + names.layerScale, [1]),
+    altUp: describeAltUp(plans, at),
   };
 }
 

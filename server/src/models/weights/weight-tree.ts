@@ -103,18 +103,30 @@ export interface BesideWeights<T> {
   readonly experts: ExpertWeights<T>;
   readonly routerNorm: Norm<T>;
   readonly norm: Norm<T>;
-  /** Of what the MLP gives, and of what the experts give. */
+  /** Behind the MLP, and behind the experts. */
   readonly denseNorm: Norm<T>;
   readonly outNorm: Norm<T>;
   /** Multiplies the shares of experts. */
   readonly outScale: T; // [experts]
 }
 
-/** What a layer does with its rows of `PerLayerInputs`. */
+/** Projections by which a layer reads its rows of `PerLayerInputs`. */
 export interface LayerInputWeights<T> {
   readonly gate: Linear<T>; // [width, hidden]
   readonly out: Linear<T>; // [hidden, width]
   readonly norm: Norm<T>;
+}
+
+/** Alternating updates in a layer, with the low-rank branch beside its attention. */
+export interface AltUpWeights<T> {
+  readonly routerNorm: Norm<T>;
+  readonly router: T; // [streams, hidden]
+  readonly prediction: T; // [streams * streams, streams]
+  readonly correction: T; // [streams, streams]
+  readonly outputScale: T | undefined; // [hidden]
+  readonly laurelLeft: Linear<T>; // [rank, hidden]
+  readonly laurelRight: Linear<T>; // [hidden, rank]
+  readonly laurelNorm: Norm<T>;
 }
 
 /** Table and projection that make `PerLayerInputs`. */
@@ -143,6 +155,7 @@ export interface LayerWeights<T> {
   readonly beside: BesideWeights<T> | undefined;
   readonly perLayer: LayerInputWeights<T> | undefined;
   readonly scale: T | undefined; // [1]
+  readonly altUp: AltUpWeights<T> | undefined;
 }
 
 /** Convolutions as matrices over the three frames that each of their rows reads: [outputs, 3 * inputs]. */
@@ -167,6 +180,8 @@ export interface ModelWeights<T> {
   readonly segments: T | undefined; // [segments, hidden]
   readonly relativeTable: { readonly table: T; readonly norm: Norm<T> | undefined } | undefined; // [2 * span, hidden]
   readonly perLayer: PerLayerWeights<T> | undefined;
+  /** From the first stream to each other one, and back. */
+  readonly altUp: readonly { readonly to: Linear<T>; readonly from: Linear<T> }[];
   readonly layers: readonly LayerWeights<T>[];
   readonly norm: Norm<T>;
   /** Its weight is the embedding itself when the two are tied. */

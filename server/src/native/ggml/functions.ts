@@ -106,6 +106,7 @@ export interface GgmlBase {
   /** A view with the first two dimensions exchanged. */
   transpose(context: Address, a: Address): Address;
   softplus(context: Address, a: Address): Address;
+  sqrt(context: Address, a: Address): Address;
   /** exp(a) - 1 below 0. */
   elu(context: Address, a: Address): Address;
   /** Causal convolution of each row of [inputs, channels, sequences] with a row of `kernels`; [channels, tokens, sequences]. */
@@ -320,6 +321,7 @@ export const BASE_SIGNATURES: SignatureTable<GgmlBase> = {
   repeat4d: ["ggml_repeat_4d", "void*", "void* void* int64_t int64_t int64_t int64_t"],
   transpose: ["ggml_transpose", "void*", "void* void*"],
   softplus: ["ggml_softplus", "void*", "void* void*"],
+  sqrt: ["ggml_sqrt", "void*", "void* void*"],
   elu: ["ggml_elu", "void*", "void* void*"],
   ssmConv: ["ggml_ssm_conv", "void*", "void* void* void*"],
   ssmScan: ["ggml_ssm_scan", "void*", "void* void* void* void* void* void* void* void* int64_t"],

@@ -8,7 +8,7 @@ import type { HfFields } from "../../../formats/hf/config-fields.ts";
 import { HEAD_NORMS, LLAMA_NAMES, type WeightNames } from "../../../formats/hf/weight-names.ts";
 import type { Architecture } from "../architecture.ts";
 import { HEAD_NORM, LLAMA, NO_BIAS } from "../base-rows.ts";
-import { DEEPSEEK_EXPERTS, deepseekRouting, listedExperts } from "./deepseek-routing.ts";
+import { DEEPSEEK_EXPERTS, deepseekRouting, listedExperts } from "./deepseek/deepseek-routing.ts";
 import { POST_NORM_NAMES } from "./olmo.ts";
 
 const EXAONE3_NAMES: WeightNames = {

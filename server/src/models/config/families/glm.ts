@@ -7,7 +7,7 @@ import type { HfFields } from "../../../formats/hf/config-fields.ts";
 import { HEAD_NORMS, LLAMA_NAMES, type WeightNames } from "../../../formats/hf/weight-names.ts";
 import type { Architecture } from "../architecture.ts";
 import { HEAD_NORM, LLAMA, NO_BIAS } from "../base-rows.ts";
-import { DEEPSEEK_EXPERTS, deepseekRouting } from "./deepseek-routing.ts";
+import { DEEPSEEK_EXPERTS, deepseekRouting } from "./deepseek/deepseek-routing.ts";
 
 const QKV_BIAS = { ...NO_BIAS, qkv: { field: "attention_bias" } };
 

@@ -2,10 +2,10 @@
  * AFMoE (Trinity): gated attention, positions in layers with a window only, norms on both sides of the branches, experts by sigmoid
  * scores. Source: transformers, modeling_afmoe.py.
  */
-import type { HfFields } from "../../../formats/hf/config-fields.ts";
-import { HEAD_NORMS, LLAMA_NAMES } from "../../../formats/hf/weight-names.ts";
-import type { Architecture } from "../architecture.ts";
-import { HEAD_NORM, LLAMA, NO_BIAS } from "../base-rows.ts";
+import type { HfFields } from "../../../../formats/hf/config-fields.ts";
+import { HEAD_NORMS, LLAMA_NAMES } from "../../../../formats/hf/weight-names.ts";
+import type { Architecture } from "../../architecture.ts";
+import { HEAD_NORM, LLAMA, NO_BIAS } from "../../base-rows.ts";
 import { DEEPSEEK_EXPERTS } from "./deepseek-routing.ts";
 
 const SIZE = { min: 1, max: 1 << 24 } as const;

@@ -1,8 +1,8 @@
 /** Experts as DeepSeek-V3 routes them, which many models took over. Source: transformers, modeling_deepseek_v3.py. */
-import type { HfFields } from "../../../formats/hf/config-fields.ts";
-import { type ExpertNames, QWEN_EXPERTS } from "../../../formats/hf/weight-names.ts";
-import type { Architecture } from "../architecture.ts";
-import type { ExpertGroups } from "../decoder-config.ts";
+import type { HfFields } from "../../../../formats/hf/config-fields.ts";
+import { type ExpertNames, QWEN_EXPERTS } from "../../../../formats/hf/weight-names.ts";
+import type { Architecture } from "../../architecture.ts";
+import type { ExpertGroups } from "../../decoder-config.ts";
 
 export const DEEPSEEK_EXPERTS: ExpertNames = {
   ...QWEN_EXPERTS,

@@ -2,10 +2,10 @@
  * ERNIE 4.5 with experts: a correction of the choice by softmax scores, shared experts, dense layers outside of a range. Source:
  * transformers, modeling_ernie4_5_moe.py.
  */
-import type { HfFields } from "../../../formats/hf/config-fields.ts";
-import { LLAMA_NAMES } from "../../../formats/hf/weight-names.ts";
-import type { Architecture } from "../architecture.ts";
-import { LLAMA } from "../base-rows.ts";
+import type { HfFields } from "../../../../formats/hf/config-fields.ts";
+import { LLAMA_NAMES } from "../../../../formats/hf/weight-names.ts";
+import type { Architecture } from "../../architecture.ts";
+import { LLAMA } from "../../base-rows.ts";
 import { DEEPSEEK_EXPERTS } from "./deepseek-routing.ts";
 
 const MAX_LAYERS = 4096;

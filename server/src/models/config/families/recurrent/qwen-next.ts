@@ -2,11 +2,11 @@
  * Qwen3-Next and Qwen3.5: three layers of Gated DeltaNet, then one of attention with gated outputs, and so on; dense or with
  * experts. Source: transformers, modeling_qwen3_next.py, modeling_qwen3_5.py and modeling_qwen3_5_moe.py.
  */
-import type { HfFields } from "../../../formats/hf/config-fields.ts";
-import { HEAD_NORMS, LLAMA_NAMES, QWEN_EXPERTS, type WeightNames } from "../../../formats/hf/weight-names.ts";
-import type { Architecture } from "../architecture.ts";
-import { HEAD_NORM, LLAMA, NO_BIAS } from "../base-rows.ts";
-import type { RecurrentLayer } from "../decoder-config.ts";
+import type { HfFields } from "../../../../formats/hf/config-fields.ts";
+import { HEAD_NORMS, LLAMA_NAMES, QWEN_EXPERTS, type WeightNames } from "../../../../formats/hf/weight-names.ts";
+import type { Architecture } from "../../architecture.ts";
+import { HEAD_NORM, LLAMA, NO_BIAS } from "../../base-rows.ts";
+import type { RecurrentLayer } from "../../decoder-config.ts";
 import { listedRecurrent } from "./recurrent-layers.ts";
 
 const DELTA_NET = {

@@ -4,10 +4,10 @@
  * modeling_granite.py, modeling_granitemoe.py, modeling_granitemoeshared.py, modeling_granitemoehybrid.py and
  * modeling_hyperclovax.py.
  */
-import type { HfFields } from "../../../formats/hf/config-fields.ts";
-import { type ExpertNames, LLAMA_NAMES, type WeightNames } from "../../../formats/hf/weight-names.ts";
-import type { Architecture, Scales } from "../architecture.ts";
-import { LLAMA, NO_BIAS } from "../base-rows.ts";
+import type { HfFields } from "../../../../formats/hf/config-fields.ts";
+import { type ExpertNames, LLAMA_NAMES, type WeightNames } from "../../../../formats/hf/weight-names.ts";
+import type { Architecture, Scales } from "../../architecture.ts";
+import { LLAMA, NO_BIAS } from "../../base-rows.ts";
 import { listedRecurrent } from "./recurrent-layers.ts";
 
 const ATTENTION_BIAS = { ...NO_BIAS, qkv: { field: "attention_bias" }, oProj: { field: "attention_bias" } };

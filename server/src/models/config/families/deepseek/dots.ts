@@ -2,9 +2,9 @@
  * dots.llm1 and Solar Open: experts as DeepSeek-V3 routes them over Qwen 3's or Llama's attention. Source: transformers,
  * modeling_dots1.py and modeling_solar_open.py.
  */
-import { HEAD_NORMS, LLAMA_NAMES } from "../../../formats/hf/weight-names.ts";
-import type { Architecture } from "../architecture.ts";
-import { HEAD_NORM, LLAMA, NO_BIAS } from "../base-rows.ts";
+import { HEAD_NORMS, LLAMA_NAMES } from "../../../../formats/hf/weight-names.ts";
+import type { Architecture } from "../../architecture.ts";
+import { HEAD_NORM, LLAMA, NO_BIAS } from "../../base-rows.ts";
 import { DEEPSEEK_EXPERTS, deepseekRouting } from "./deepseek-routing.ts";
 
 const DOTS1: Architecture = {

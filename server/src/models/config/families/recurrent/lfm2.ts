@@ -2,10 +2,10 @@
  * LFM2: short convolutions between gates, and attention in some layers; dense or with experts. Source: transformers,
  * modeling_lfm2.py and modeling_lfm2_moe.py.
  */
-import type { HfFields } from "../../../formats/hf/config-fields.ts";
-import { LLAMA_NAMES } from "../../../formats/hf/weight-names.ts";
-import type { Architecture } from "../architecture.ts";
-import { HEAD_NORM, LLAMA, NO_BIAS } from "../base-rows.ts";
+import type { HfFields } from "../../../../formats/hf/config-fields.ts";
+import { LLAMA_NAMES } from "../../../../formats/hf/weight-names.ts";
+import type { Architecture } from "../../architecture.ts";
+import { HEAD_NORM, LLAMA, NO_BIAS } from "../../base-rows.ts";
 import { listedRecurrent } from "./recurrent-layers.ts";
 
 const SIZE = { min: 1, max: 1 << 24 } as const;

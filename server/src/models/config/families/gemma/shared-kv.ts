@@ -1,5 +1,5 @@
 /** Reads which layers read the keys and values of others. Source: transformers, configuration_gemma4.py and modeling_gemma3n.py. */
-import type { HfFields } from "../../../formats/hf/config-fields.ts";
+import type { HfFields } from "../../../../formats/hf/config-fields.ts";
 
 export type LayerKinds = readonly ("full_attention" | "sliding_attention")[];
 

@@ -3,13 +3,13 @@
  * Youtu-LLM and MiniCPM3 have that attention alone. Source: transformers, modeling_deepseek_v2.py, modeling_deepseek_v3.py,
  * modeling_glm4_moe_lite.py, modeling_youtu.py and modeling_minicpm3.py.
  */
-import type { HfFields } from "../../../formats/hf/config-fields.ts";
-import { LLAMA_NAMES, type WeightNames } from "../../../formats/hf/weight-names.ts";
-import type { Architecture } from "../architecture.ts";
-import { LLAMA, NO_BIAS } from "../base-rows.ts";
-import type { LatentAttention } from "../decoder-config.ts";
+import type { HfFields } from "../../../../formats/hf/config-fields.ts";
+import { LLAMA_NAMES, type WeightNames } from "../../../../formats/hf/weight-names.ts";
+import type { Architecture } from "../../architecture.ts";
+import { LLAMA, NO_BIAS } from "../../base-rows.ts";
+import type { LatentAttention } from "../../decoder-config.ts";
+import { miniCpmScales } from "../minicpm.ts";
 import { DEEPSEEK_EXPERTS, deepseekRouting, groupsOf, listedExperts } from "./deepseek-routing.ts";
-import { miniCpmScales } from "./minicpm.ts";
 
 const NAMES: WeightNames = {
   ...LLAMA_NAMES,

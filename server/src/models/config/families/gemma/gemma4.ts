@@ -2,11 +2,11 @@
  * Gemma 4, its text: larger heads in layers without a window, norms of values, inputs of every layer from a table, the last
  * layers without keys and values of their own, experts beside the MLP. Source: transformers, modeling_gemma4.py.
  */
-import type { HfFields } from "../../../formats/hf/config-fields.ts";
-import { HEAD_NORMS, LLAMA_NAMES, type PerLayerNames, type WeightNames } from "../../../formats/hf/weight-names.ts";
-import type { Architecture } from "../architecture.ts";
-import { HEAD_NORM, LLAMA, NO_BIAS } from "../base-rows.ts";
-import type { LayerHeads } from "../decoder-config.ts";
+import type { HfFields } from "../../../../formats/hf/config-fields.ts";
+import { HEAD_NORMS, LLAMA_NAMES, type PerLayerNames, type WeightNames } from "../../../../formats/hf/weight-names.ts";
+import type { Architecture } from "../../architecture.ts";
+import { HEAD_NORM, LLAMA, NO_BIAS } from "../../base-rows.ts";
+import type { LayerHeads } from "../../decoder-config.ts";
 import { type LayerKinds, layerKinds, sharedSources } from "./shared-kv.ts";
 
 export const PER_LAYER_NAMES: PerLayerNames = {

@@ -1,5 +1,5 @@
 /** Reads which layers have a state, where config.json lists the kinds of all layers. */
-import type { HfFields } from "../../../formats/hf/config-fields.ts";
+import type { HfFields } from "../../../../formats/hf/config-fields.ts";
 
 const MAX_LAYERS = 4096;
 const ATTENTION: readonly unknown[] = ["full_attention", "attention"];
