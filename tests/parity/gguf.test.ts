@@ -195,6 +195,39 @@ CASES.push(
     ],
   },
   { model: "architectures/exaone-3-2", architecture: "exaone" },
+  { model: "models/llama-2", architecture: "internlm2" },
+  {
+    model: "architectures/minicpm",
+    architecture: "minicpm",
+    keys: [
+      ["embedding_scale", F32, 6],
+      ["residual_scale", F32, 1.4 / Math.SQRT2],
+      ["logit_scale", F32, 2],
+    ],
+  },
+  { model: "architectures/jais-2", architecture: "jais2" },
+  {
+    model: "architectures/hunyuan-moe",
+    architecture: "hunyuan-moe",
+    keys: [
+      ["expert_count", U32, 4],
+      ["expert_used_count", U32, 2],
+      ["expert_feed_forward_length", U32, 40],
+      ["expert_shared_feed_forward_length", U32, 40],
+    ],
+  },
+  {
+    model: "architectures/exaone-moe",
+    architecture: "exaone-moe",
+    keys: [...routing(1, true), ["expert_count", U32, 6], ["attention.sliding_window", U32, 8]],
+    isOther: true,
+  },
+  {
+    model: "architectures/afmoe",
+    architecture: "afmoe",
+    keys: [...routing(1, true), ["expert_count", U32, 6], ["attention.sliding_window", U32, 8]],
+    isOther: true,
+  },
   { model: "models/qwen3", architecture: "qwen3vl", keys: [["rope.dimension_sections", ARRAY, [U32, [6, 5, 5, 0]]]] },
 );
 

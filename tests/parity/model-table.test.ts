@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
-import { DECODERS, decoderRows, ENCODER_DECODERS, ENCODERS, TABLE_FILE } from "./model-table.ts";
+import { countLines, DECODERS, decoderRows, ENCODER_DECODERS, ENCODERS, TABLE_FILE } from "./model-table.ts";
 
 const LINES = readFileSync(TABLE_FILE, "utf8").split("\n");
 const cells = (line: string): string[] => line.split(" | ").map((cell) => cell.replace(/^\| | \|$/g, ""));
@@ -28,6 +28,10 @@ test("docs/models.md has a row for each recorded class, with its files and devic
     encoders,
     [...ENCODERS.keys()].map((name) => `\`${name}\``),
   );
+});
+
+test("docs/models.md counts what is served", () => {
+  assert.ok(LINES.includes(countLines()), countLines());
 });
 
 test("docs/models.md has no difference above 1e-4 and no other token", () => {

@@ -137,6 +137,8 @@ const TOP = `# Models
 Each class of Hugging Face that our engine computes, recorded as tiny models with transformers ([tests/parity](../tests/parity)). The
 difference is the largest of all logits on the CPU in f32, which reach about 2. All greedy tokens are counted.
 
+COUNTS
+
 A GGUF file of the architectures named here is read by our engine too; other files go to libllama, which computes
 [114 architectures](../tests/llama-cpp/architectures.md) on the CPU and, with its packages, on GPUs. The GPU column is our engine's:
 what it lacks is refused when the model loads.
@@ -144,6 +146,16 @@ what it lacks is refused when the model loads.
 
 const PAIRS = `Texts or sound go to the encoder; the decoder attends to its rows. They run on the CPU, from Hugging Face folders; a GPU and
 libllama's engine refuse them when they load. [Encoder-decoders](encoder-decoders.md) has their use.`;
+
+/** How many classes and GGUF architectures are served, in one sentence each. */
+export function countLines(): string {
+  const onGpu = decoderRows().filter(({ gpu }) => gpu === "yes" || gpu.startsWith("in part")).length;
+  const numClasses = DECODERS.size + ENCODER_DECODERS.size + ENCODERS.size;
+  return (
+    `Our engine computes ${numClasses} recorded classes: ${DECODERS.size} decoders, ${ENCODER_DECODERS.size} encoders with decoders and ${ENCODERS.size} encoders. ` +
+    `${onGpu} of the decoders run on GPUs too, some in part. It reads ${GGUF_ARCHITECTURES.size} GGUF architectures.`
+  );
+}
 
 async function table(): Promise<string> {
   const decoders = await measured(DECODERS, measureDecoder);
@@ -170,7 +182,7 @@ async function table(): Promise<string> {
     "## Encoders\n\nVectors, or classes, of texts against sentence-transformers and transformers, on the CPU.";
   const pairHead = "| class | recorded | difference | tokens that differ |\n| --- | --- | --- | --- |";
   const pairTable = `## Encoders with decoders\n\n${PAIRS}\n\n${pairHead}\n${pairRows.join("\n")}`;
-  return `${TOP}\n## Decoders\n\n${head}\n${rows.join("\n")}\n\n${pairTable}\n\n${about}\n\n${encoderHead}\n${vectors.join("\n")}\n`;
+  return `${TOP.replace("COUNTS", countLines())}\n## Decoders\n\n${head}\n${rows.join("\n")}\n\n${pairTable}\n\n${about}\n\n${encoderHead}\n${vectors.join("\n")}\n`;
 }
 
 if (argv[1] === fileURLToPath(import.meta.url)) writeFileSync(TABLE_FILE, await table());

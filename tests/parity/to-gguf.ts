@@ -4,7 +4,8 @@
  */
 
 import { convertElements } from "../../server/src/device/cpu/convert-elements.ts";
-import { GGUF_ARCHITECTURES, type GgufArchitecture } from "../../server/src/formats/gguf/architectures.ts";
+import type { GgufArchitecture } from "../../server/src/formats/gguf/architecture.ts";
+import { GGUF_ARCHITECTURES } from "../../server/src/formats/gguf/architectures.ts";
 import {
   ARRAY,
   F32,

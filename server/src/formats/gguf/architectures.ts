@@ -2,48 +2,9 @@
  * GGUF architectures and the Hugging Face classes that compute the same: names of tensors, order of rows, and metadata that
  * other architectures lack. Source: llama.cpp, gguf-py/gguf/constants.py, tensor_mapping.py and conversion scripts.
  */
-import type { GgufScalar } from "./header.ts";
 
-/** A metadata key with the prefix of the architecture. */
-export type OwnKey = (key: string) => GgufScalar | undefined;
-/** Whether the file has a tensor of this name in its first layer. */
-export type HasTensor = (name: string) => boolean;
-
-export interface GgufArchitecture {
-  readonly dense: string;
-  /** The class with experts; absent: files have none. */
-  readonly experts?: string;
-  /** The rows of query and key heads were reordered for rotary pairs of neighbours. */
-  readonly hasInterleavedRows?: boolean;
-  /** Weights of norms hold what config.json's class adds to them. */
-  readonly hasWholeNorms?: boolean;
-  /** A part of each head may rotate. */
-  readonly hasPartialRotary?: boolean;
-  /** Modules of a layer, where they are not Llama's. */
-  readonly modules?: Readonly<Record<string, string>>;
-  /** Tensors of a layer whose names do not end alike. */
-  readonly layerTensors?: Readonly<Record<string, string>>;
-  /** Start of the names of a layer, "#" standing for its number; absent: Llama's. */
-  readonly layer?: string;
-  /** Tensors outside of layers, where they are not Llama's. */
-  readonly whole?: Readonly<Record<string, string>>;
-  /** Fields of the scaling of rotary positions, if there is one, that files leave out. */
-  readonly scaling?: Readonly<Record<string, unknown>>;
-  /** Tensors of a layer that nothing here reads, and that change what is computed. */
-  readonly unread?: readonly string[];
-  /** Keys whose other values mean another model. */
-  readonly requires?: Readonly<Record<string, GgufScalar>>;
-  /** Matrices of experts, "#" standing for the expert; absent: Mixtral's. */
-  readonly expertModules?: Readonly<Record<string, string>>;
-  /** Fields of config.json. */
-  readonly fields?: (own: OwnKey, has: HasTensor) => Readonly<Record<string, unknown>>;
-}
-
-const QWEN_EXPERTS = {
-  ffn_gate_exps: "mlp.experts.#.gate_proj",
-  ffn_up_exps: "mlp.experts.#.up_proj",
-  ffn_down_exps: "mlp.experts.#.down_proj",
-} as const;
+import type { GgufArchitecture, OwnKey } from "./architecture.ts";
+import { DEEPSEEK_MOE, deepseekFields, EXPERT_ROWS, QWEN_EXPERTS } from "./expert-architectures.ts";
 
 const GEMMA2_NORMS = {
   post_attention_norm: "post_attention_layernorm",
@@ -62,31 +23,15 @@ const MIXTRAL_EXPERTS = {
   ffn_up_exps: "block_sparse_moe.experts.#.w3",
 } as const;
 
-/** Experts as DeepSeek-V3 has them: the first layers dense, shared experts, a correction of the choice. */
-const DEEPSEEK_MOE = {
-  expertModules: QWEN_EXPERTS,
-  layerTensors: { "exp_probs_b.bias": "mlp.gate.e_score_correction_bias" },
-  modules: {
-    ffn_gate_inp: "mlp.gate",
-    ffn_gate_shexp: "mlp.shared_experts.gate_proj",
-    ffn_up_shexp: "mlp.shared_experts.up_proj",
-    ffn_down_shexp: "mlp.shared_experts.down_proj",
-  },
-  requires: { expert_gating_func: 2 },
-} as const;
-
-function deepseekFields(own: OwnKey): Readonly<Record<string, unknown>> {
+/** The defaults are those of the first release. */
+function miniCpmFields(own: OwnKey): Readonly<Record<string, unknown>> {
+  const width = Number(own("embedding_length"));
+  const headDim = own("attention.key_length") ?? width / Number(own("attention.head_count"));
   return {
-    num_hidden_layers: Number(own("block_count")) - Number(own("nextn_predict_layers") ?? 0),
-    moe_intermediate_size: own("expert_feed_forward_length"),
-    num_local_experts: undefined,
-    n_routed_experts: own("expert_count"),
-    n_shared_experts: own("expert_shared_count"),
-    first_k_dense_replace: own("leading_dense_block_count") ?? 0,
-    routed_scaling_factor: own("expert_weights_scale") || undefined, // 0: none
-    norm_topk_prob: own("expert_weights_norm") ?? false,
-    n_group: own("expert_group_count") || undefined,
-    topk_group: own("expert_group_used_count") || undefined,
+    attention_multiplier: 1 / Math.sqrt(Number(headDim)),
+    embedding_multiplier: own("embedding_scale") ?? 12,
+    residual_multiplier: own("residual_scale") ?? 1.4 / Math.sqrt(Number(own("block_count"))),
+    logits_scaling: own("logit_scale") ?? width / 256,
   };
 }
 
@@ -240,7 +185,6 @@ export const GGUF_ARCHITECTURES: ReadonlyMap<string, GgufArchitecture> = new Map
       }),
     },
   ],
-  ["dots1", { ...DEEPSEEK_MOE, dense: "Dots1ForCausalLM", experts: "Dots1ForCausalLM", fields: deepseekFields }],
   [
     "minimax-m2",
     {
@@ -345,4 +289,9 @@ export const GGUF_ARCHITECTURES: ReadonlyMap<string, GgufArchitecture> = new Map
     },
   ],
   ["qwen3vl", { dense: "Qwen3ForCausalLM" }],
+  // Their rows are Llama's here, in parts of their own.
+  ["internlm2", { dense: "LlamaForCausalLM", hasInterleavedRows: true }],
+  ["minicpm", { dense: "GraniteForCausalLM", hasInterleavedRows: true, fields: miniCpmFields }],
+  ["jais2", { dense: "Jais2ForCausalLM" }],
+  ...EXPERT_ROWS,
 ]);

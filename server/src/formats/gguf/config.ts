@@ -3,7 +3,8 @@
  * Source: ggml/docs/gguf.md, "Standardized key-value pairs". It reads no tensor data; the caller passes values that
  * exist only in a tensor.
  */
-import { GGUF_ARCHITECTURES, type GgufArchitecture } from "./architectures.ts";
+import type { GgufArchitecture } from "./architecture.ts";
+import { GGUF_ARCHITECTURES } from "./architectures.ts";
 import type { GgufHeader, GgufScalar, GgufValue } from "./header.ts";
 
 type Header = Pick<GgufHeader, "metadata" | "tensors">;
@@ -69,6 +70,7 @@ export function ggufArchitectureOf({ metadata }: Header): GgufArchitecture | und
 const LAYER_NORM_EPSILON: ReadonlyMap<string, string> = new Map([
   ["CohereForCausalLM", "layer_norm_eps"],
   ["Cohere2ForCausalLM", "layer_norm_eps"],
+  ["Jais2ForCausalLM", "layer_norm_eps"],
   ["NemotronForCausalLM", "norm_eps"],
   ["StableLmForCausalLM", "layer_norm_eps"],
   ["Starcoder2ForCausalLM", "norm_epsilon"],

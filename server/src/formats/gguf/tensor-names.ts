@@ -4,7 +4,7 @@
  */
 
 import { rowBytes, type StoredTensor } from "../tensors/tensor-source.ts";
-import type { GgufArchitecture } from "./architectures.ts";
+import type { GgufArchitecture } from "./architecture.ts";
 import type { GgufTensor } from "./header.ts";
 
 export interface GgufPart {
