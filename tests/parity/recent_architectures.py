@@ -30,6 +30,7 @@ GPT2 = dict(vocab_size=VOCABULARY, n_embd=32, n_layer=2, n_head=4, n_positions=6
 GPT_NEO = dict(vocab_size=VOCABULARY, hidden_size=32, num_heads=4, max_position_embeddings=64, window_size=8,
                bos_token_id=1, eos_token_id=2)
 GEMMA3N = dict(BASE, vocab_size_per_layer_input=VOCABULARY, head_dim=8, sliding_window=8, hidden_size_per_layer_input=8)
+BAMBA = dict(mamba_n_heads=8, mamba_d_head=8, mamba_d_state=8, mamba_n_groups=1)
 RECENT = {
     "gemma-4": ("Gemma4ForCausalLM", dict(GEMMA4, num_hidden_layers=5, num_kv_shared_layers=2,
                                           hidden_size_per_layer_input=8, use_double_wide_mlp=True,
@@ -115,4 +116,10 @@ RECENT = {
                                               layer_types=["full_attention", "sliding_attention", "full_attention"],
                                               intermediate_size=[40, 24, 40], altup_correct_scale=False, laurel_rank=4,
                                               vocab_size_per_layer_input=40, sliding_window=5, num_key_value_heads=1)),
+    "bamba": ("BambaForCausalLM", dict(BASE, **BAMBA, num_hidden_layers=3, attn_layer_indices=[1],
+                                       **rope(partial_rotary_factor=0.5))),
+    "bamba-2": ("BambaForCausalLM", dict(BASE, **{**BAMBA, "mamba_n_groups": 2, "mamba_d_head": 16, "mamba_n_heads": 4},
+                                         attn_layer_indices=[0], mamba_conv_bias=False, mamba_proj_bias=True,
+                                         mamba_d_conv=3, attention_bias=True, mlp_bias=True, tie_word_embeddings=True,
+                                         **rope(partial_rotary_factor=0.5, rope_theta=5e5))),
 }

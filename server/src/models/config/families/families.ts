@@ -27,6 +27,7 @@ import { OLMOS } from "./olmo.ts";
 import { PHIMOE } from "./phimoe.ts";
 import { GRANITES } from "./recurrent/granite.ts";
 import { LFM2 } from "./recurrent/lfm2.ts";
+import { BAMBAS } from "./recurrent/mamba2.ts";
 import { QWEN_NEXTS } from "./recurrent/qwen-next.ts";
 import { SMOLLM3 } from "./smollm3.ts";
 import { STABLELM } from "./stablelm.ts";
@@ -34,6 +35,7 @@ import { STABLELM } from "./stablelm.ts";
 export const FAMILIES: readonly Architecture[] = [
   ...AFMOES,
   ...APERTUS,
+  ...BAMBAS,
   ...BARTS,
   ...COHERES,
   ...DEEPSEEKS,

@@ -8,7 +8,7 @@ import type { HfFields } from "../../../../formats/hf/config-fields.ts";
 import { type ExpertNames, LLAMA_NAMES, type WeightNames } from "../../../../formats/hf/weight-names.ts";
 import type { Architecture, Scales } from "../../architecture.ts";
 import { LLAMA, NO_BIAS } from "../../base-rows.ts";
-import { listedRecurrent } from "./recurrent-layers.ts";
+import { MAMBA2_DEFAULTS, MAMBA2_NAMES, mambaVariant } from "./mamba2.ts";
 
 const ATTENTION_BIAS = { ...NO_BIAS, qkv: { field: "attention_bias" }, oProj: { field: "attention_bias" } };
 const MAX_SIZE = 1 << 24;
@@ -48,15 +48,7 @@ const MOE_SHARED: Architecture = {
 
 const HYBRID_NAMES: WeightNames = {
   ...MOE_SHARED.weights,
-  recurrent: {
-    in: ["mamba.in_proj"],
-    out: "mamba.out_proj",
-    conv: "mamba.conv1d",
-    timeBias: "mamba.dt_bias",
-    decay: "mamba.A_log",
-    skip: "mamba.D",
-    norm: "mamba.norm",
-  },
+  recurrent: MAMBA2_NAMES,
 };
 
 const HYBRID: Architecture = {
@@ -65,12 +57,7 @@ const HYBRID: Architecture = {
   weights: HYBRID_NAMES,
   defaults: {
     ...MOE.defaults,
-    mamba_n_heads: 128,
-    mamba_n_groups: 1,
-    mamba_d_state: 256,
-    mamba_d_head: "auto",
-    mamba_d_conv: 4,
-    mamba_expand: 2,
+    ...MAMBA2_DEFAULTS,
   },
   noEffect: ["mamba_*", "normalization_function", "attention_head_dim"],
   variant: hybridVariant,
@@ -125,33 +112,4 @@ function hybridVariant(fields: HfFields): Partial<Architecture> {
     return { ...shared, sharedExpertsSize: sharedSize(fields) };
   const { experts: _, ...names } = HYBRID_NAMES;
   return { ...shared, weights: { ...names, ...SHARED_MLP }, intermediateField: "shared_intermediate_size" };
-}
-
-/** Layers that attend are listed; the others are Mamba-2. */
-function mambaVariant(fields: HfFields): Partial<Architecture> {
-  const name = fields.get("layer_types") === undefined ? "layers_block_type" : "layer_types";
-  const isRecurrent = listedRecurrent(fields, name, ["linear_attention", "mamba"]) ?? (() => true);
-  const count = fields.int("num_hidden_layers", { min: 1, max: 4096 });
-  if (!Array.from({ length: count }, (_, layer) => isRecurrent(layer)).includes(true)) return {};
-  const limits = fields.get("time_step_limit");
-  if (Array.isArray(limits) && !(limits[0] === 0 && !(Number(limits[1]) < Number.POSITIVE_INFINITY)))
-    throw fields.refusal("time_step_limit", "no limit", limits);
-  const numHeads = fields.int("mamba_n_heads", SIZE);
-  const width = fields.int("mamba_expand", SIZE) * fields.int("hidden_size", SIZE);
-  const headDim = fields.get("mamba_d_head") === "auto" ? width / numHeads : fields.int("mamba_d_head", SIZE);
-  if (numHeads * headDim !== width)
-    throw fields.refusal("mamba_n_heads", `heads of ${width} elements in all`, numHeads);
-  return {
-    isRecurrent,
-    hasRecurrentBias: fields.boolean("mamba_proj_bias", false),
-    recurrent: {
-      kind: "mamba-2",
-      numHeads,
-      headDim,
-      stateSize: fields.int("mamba_d_state", SIZE),
-      numGroups: fields.int("mamba_n_groups", SIZE),
-      convWidth: fields.int("mamba_d_conv", { min: 2, max: 64 }),
-      hasConvBias: fields.boolean("mamba_conv_bias", true),
-    },
-  };
 }
