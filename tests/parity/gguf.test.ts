@@ -223,6 +223,19 @@ CASES.push(
     isOther: true,
   },
   {
+    model: "architectures/ernie-4.5-moe",
+    architecture: "ernie4_5-moe",
+    keys: [
+      ["expert_count", U32, 6],
+      ["expert_used_count", U32, 3],
+      ["expert_feed_forward_length", U32, 16],
+      ["expert_shared_feed_forward_length", U32, 32],
+      ["expert_shared_count", U32, 2],
+      ["leading_dense_block_count", U32, 1],
+      ["interleave_moe_layer_step", U32, 1],
+    ],
+  },
+  {
     model: "architectures/afmoe",
     architecture: "afmoe",
     keys: [...routing(1, true), ["expert_count", U32, 6], ["attention.sliding_window", U32, 8]],

@@ -77,6 +77,25 @@ export const EXPERT_ROWS: readonly (readonly [name: string, row: GgufArchitectur
     },
   ],
   [
+    "ernie4_5-moe",
+    {
+      dense: "Ernie4_5_MoeForCausalLM",
+      experts: "Ernie4_5_MoeForCausalLM",
+      expertModules: QWEN_EXPERTS,
+      layerTensors: { "exp_probs_b.bias": "mlp.moe_statics.e_score_correction_bias" },
+      modules: DEEPSEEK_MOE.modules ?? {},
+      fields: (own) => ({
+        moe_num_experts: own("expert_count"),
+        num_local_experts: undefined,
+        moe_k: own("expert_used_count"),
+        moe_intermediate_size: own("expert_feed_forward_length"),
+        moe_num_shared_experts: own("expert_shared_count") ?? 0,
+        moe_layer_start_index: own("leading_dense_block_count") ?? 0,
+        moe_layer_interval: own("interleave_moe_layer_step") ?? 1,
+      }),
+    },
+  ],
+  [
     "afmoe",
     {
       ...DEEPSEEK_MOE,

@@ -299,7 +299,7 @@ test("parseDecoderConfig() fills in what older files leave out", () => {
 const REFUSED: readonly (readonly [changes: object, expected: RegExp])[] = [
   [
     { architectures: ["BertModel"] },
-    /config\.json: architectures: expected one of LlamaForCausalLM, .*, got \["BertModel"\]/,
+    /config\.json: architectures: expected one of LlamaForCausalLM, .*the llama\.cpp engine serves, got \["BertModel"\]/,
   ],
   [{ architectures: undefined }, /architectures: .* got nothing/],
   [{ hidden_act: "relu" }, /hidden_act: expected one of silu, .*, got "relu"/],

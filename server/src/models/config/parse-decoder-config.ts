@@ -127,7 +127,10 @@ function findArchitecture(root: HfFields, table: ReadonlyMap<string, Architectur
   const names = root.get("architectures");
   const [name] = Array.isArray(names) ? (names as unknown[]) : [];
   const found = table.get(String(name));
-  if (found === undefined) throw root.refusal("architectures", `one of ${[...table.keys()].join(", ")}`, names);
+  if (found === undefined) {
+    const other = "or a GGUF file (convert_hf_to_gguf.py of llama.cpp writes it), which the llama.cpp engine serves";
+    throw root.refusal("architectures", `one of ${[...table.keys()].join(", ")}; ${other}`, names);
+  }
   const { older } = found;
   return older === undefined || root.get(older.field) === undefined ? found : { ...found, ...older.row };
 }

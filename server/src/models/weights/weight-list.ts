@@ -56,14 +56,21 @@ function namesOf(
   prefix: string,
   tensors: TensorSource["tensors"],
 ): WeightNames {
-  const { stackedExperts: experts } = names;
-  if (experts === undefined || layer < 0) return names;
   const at = prefix + names.layer.replace("#", String(layer));
+  const { stackedExperts: experts } = names;
+  if (experts === undefined || layer < 0) return withStoredCorrection(names, at, tensors);
   const out = tensors.get(at + experts.mlpOut + (experts.hasBareTensors === true ? "" : ".weight"));
   if (out === undefined) return names;
   // Some releases wrote matrices of [inputs, outputs], others the usual ones.
   const isTransposed = out.shape[1] !== hiddenSize;
   return { ...names, experts: { ...experts, isTransposed } };
+}
+
+/** GGUF files have the correction of a choice as a vector. */
+function withStoredCorrection(names: WeightNames, at: string, tensors: TensorSource["tensors"]): WeightNames {
+  const { experts } = names;
+  if (experts?.isCorrectionRow !== true || tensors.get(`${at}${experts.correction}`)?.shape.length !== 1) return names;
+  return { ...names, experts: { ...experts, isCorrectionRow: false } };
 }
 
 /** The tree with another thing in the place of each plan: `tensors` has one for each of the list's plans, in their order. */
