@@ -16,3 +16,8 @@ test("kvBytesPerToken() counts no keys of layers with a state", () => {
   const layers = [LAYER, { ...LAYER, isRecurrent: true }, LAYER];
   assert.equal(kvBytesPerToken({ layers, numKvHeads: 1, headDim: 8 }, 4), 2 * 2 * 8 * 4);
 });
+
+test("kvBytesPerToken() counts heads of layers, and shared keys once", () => {
+  const layers = [LAYER, { ...LAYER, heads: { numKvHeads: 1, headDim: 32 } }, { ...LAYER, kvSource: 0 }];
+  assert.equal(kvBytesPerToken({ layers, numKvHeads: 2, headDim: 8 }, 4), 2 * (16 + 32) * 4);
+});
