@@ -37,6 +37,14 @@ for (const name of readdirSync(MODELS).sort()) {
   });
 }
 
+const ARCHITECTURES = fileURLToPath(new URL("architectures/", import.meta.url));
+
+for (const name of ["gemma-3n", "gemma-4", "gemma-4-2"]) {
+  test(`a deterministic runner gives equal bits for ${name}, whatever the course`, async () => {
+    await checkCourses({ modelDir: `${ARCHITECTURES}${name}` }, 40);
+  });
+}
+
 /** Threads of ggml spin while they wait, which others need the processors for: few tests have two. */
 const TYPES: readonly Pick<DecoderRunnerOptions, "weightType" | "cacheType" | "numThreads">[] = [
   { weightType: "f32", numThreads: 2 },

@@ -12,7 +12,7 @@ import { NEUTRAL_REQUEST } from "../../server/src/engine/request/generate.ts";
 import type { Logger } from "../../server/src/observe/log.ts";
 
 const ENTRY = fileURLToPath(new URL("../../server/src/main/engine-host.ts", import.meta.url));
-const MODELS = fileURLToPath(new URL("models/", import.meta.url));
+const MODELS = fileURLToPath(new URL("./", import.meta.url));
 const nothing = (): void => undefined;
 const SILENT: Logger = { info: nothing, warn: nothing, error: nothing, verbose: nothing, table: nothing };
 
@@ -23,7 +23,12 @@ async function tokensOf(host: EngineHost, prompt: readonly number[], maxTokens: 
   return tokens;
 }
 
-for (const name of ["gpt2", "gemma-2", "gemma-3", "qwen2-moe", "phi-4-mini"]) {
+const NAMES = [
+  ...["gpt2", "gemma-2", "gemma-3", "qwen2-moe", "phi-4-mini"].map((name) => `models/${name}`),
+  ...["gemma-3n", "gemma-4"].map((name) => `architectures/${name}`),
+];
+
+for (const name of NAMES) {
   test(`generate() of the engine's process gives the recorded tokens of ${name}, three requests side by side`, async () => {
     const modelDir = `${MODELS}${name}`;
     const text = readFileSync(`${modelDir}/expected.json`, "utf8");
@@ -31,13 +36,14 @@ for (const name of ["gpt2", "gemma-2", "gemma-3", "qwen2-moe", "phi-4-mini"]) {
     const spec = { modelDir, engine: DEFAULT_ENGINE_CONFIG, kvCacheTokens: 512, numThreads: 1 };
     const host = await EngineHost.start({ name, spec, log: SILENT, entry: ENTRY });
     try {
-      const continued = [...prompt, ...greedy.slice(0, 6)];
+      const numGiven = Math.min(6, greedy.length - 1);
+      const continued = [...prompt, ...greedy.slice(0, numGiven)];
       const answers = await Promise.all([
         tokensOf(host, prompt, greedy.length),
-        tokensOf(host, continued, greedy.length - 6),
+        tokensOf(host, continued, greedy.length - numGiven),
         tokensOf(host, prompt, 5),
       ]);
-      assert.deepEqual(answers, [greedy, greedy.slice(6), greedy.slice(0, 5)]);
+      assert.deepEqual(answers, [greedy, greedy.slice(numGiven), greedy.slice(0, 5)]);
     } finally {
       await host.close();
     }
