@@ -18,6 +18,7 @@ import { fuzzSoak } from "../tests/soak/fuzz.ts";
 import { grpcCallsSoak } from "../tests/soak/grpc-calls.ts";
 import { guidedOutputsSoak } from "../tests/soak/guided-outputs.ts";
 import { kernelsSoak } from "../tests/soak/kernels.ts";
+import { longDaySoak } from "../tests/soak/long-day.ts";
 import { mutantsSoak } from "../tests/soak/mutants.ts";
 import { pipelineSoak } from "../tests/soak/pipeline.ts";
 import { engineFaultsSoak, typescriptFaultsSoak } from "../tests/soak/process-faults.ts";
@@ -62,6 +63,7 @@ const ALL: readonly Soak[] = [
   decodersSoak,
   connectionsSoak,
   storesSoak,
+  longDaySoak,
 ];
 
 const { values, positionals } = parseArgs({
