@@ -19,6 +19,7 @@ if (path !== undefined) listen(path);
 
 function listen(socketPath: string): void {
   const watch = new LoopWatch();
+  watch.restart(); // the start of the server counts
   const answers: Readonly<Record<string, (argument: string) => Promise<unknown>>> = {
     memory: memoryUse,
     watch: async () => watch.restart(),

@@ -198,7 +198,7 @@ function createServices(
   if (options.metrics.isEnabled && options.metrics.hasOwnPort) {
     const { address, port } = options.metrics;
     const listener = createMetricsFrontend({
-      render: () => metrics.render(),
+      render: () => metrics.page(),
       address,
       port,
       log,
@@ -271,7 +271,7 @@ function openAiServices({ options, apis, metrics, log, open, bodyBudget, peers }
       if (!hasMetrics || call.path !== "/metrics") return errorReply(404, "text/plain", "Not Found");
       const refused = guard.metricsRefusal(call);
       if (refused !== undefined) return refused;
-      return bytesReply("text/plain; charset=utf-8", [Buffer.from(await metrics.render())]);
+      return bytesReply("text/plain; charset=utf-8", [Buffer.from(await metrics.page())]);
     },
   };
   const place = { address, port, tls: readTls(tls, "http"), maxConnectionAgeMs, bodyBudget, peers };
@@ -333,7 +333,7 @@ function httpParts({ options, ...parts }: Parts): HttpFrontendDependencies & Pic
 }
 
 function metricsPageOf({ options, metrics }: Parts): Pick<HttpFrontendDependencies, "metricsPage"> {
-  return options.metrics.isEnabled ? { metricsPage: () => metrics.render() } : {};
+  return options.metrics.isEnabled ? { metricsPage: () => metrics.page() } : {};
 }
 
 function httpService({ options }: Parts, http: HttpFrontend, name = "HTTPService"): Service {

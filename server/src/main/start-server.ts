@@ -49,7 +49,7 @@ export interface RunningServer {
    */
   stop(isHandedOver?: boolean): Promise<boolean>;
   /** The metrics page. */
-  renderMetrics(): string;
+  renderMetrics(): Promise<string>;
   /** Cancels what is still in flight; for people who do not want to wait. */
   hurry(): void;
 }
@@ -107,7 +107,7 @@ export async function startServer(
       hurried.abort();
       frontends.hurry();
     },
-    renderMetrics: () => metrics.render(),
+    renderMetrics: () => metrics.page(),
     stop(isHandedOver = false) {
       poller[Symbol.dispose]();
       for (const place of places) void place.close(); // nobody waits for a model that is still on its way

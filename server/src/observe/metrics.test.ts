@@ -36,3 +36,35 @@ test("register() joins sources of one family and forgets it when the last has go
   two[Symbol.dispose]();
   assert.equal(registry.render(), "");
 });
+
+test("page() gives the page of render() and lets others run meanwhile, but not within a histogram", async () => {
+  const registry = new MetricRegistry();
+  let turns = 0;
+  let isOver = false;
+  const slow = (type: "counter" | "histogram", turnsOfPage: Set<number>) => ({
+    name: `of_${type}`,
+    help: "h",
+    type,
+    *collect() {
+      for (let value = 0; value < 20; value += 1) {
+        const endMs = performance.now() + 1;
+        while (performance.now() < endMs) turnsOfPage.add(turns);
+        yield { labels: { value: `${value}` }, value };
+      }
+    },
+  });
+  const [counterTurns, histogramTurns] = [new Set<number>(), new Set<number>()];
+  registry.register(slow("counter", counterTurns));
+  registry.register(slow("histogram", histogramTurns));
+  const count = (): void => {
+    turns += 1;
+    if (!isOver) setImmediate(count);
+  };
+  setImmediate(count);
+  const page = await registry.page();
+  isOver = true;
+  const [ofCounter, ofHistogram] = [counterTurns.size, histogramTurns.size];
+  assert.ok(ofCounter >= 5, `others had ${ofCounter} turns`);
+  assert.equal(ofHistogram, 1);
+  assert.equal(page, registry.render());
+});

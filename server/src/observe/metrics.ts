@@ -2,6 +2,7 @@
  * The metrics page: families are registered once, series are read at each scrape. Source: Prometheus exposition format,
  * text version 0.0.4. Labels keep the given order. Knows no model and no HTTP.
  */
+import { Turns } from "./turns.ts";
 
 export type MetricType = "counter" | "gauge" | "histogram" | "summary";
 
@@ -56,16 +57,39 @@ export class MetricRegistry {
     return new Map([...this.#families].map(([name, { type }]) => [name, type]));
   }
 
-  /** The whole page. As with prometheus-cpp, a family without series is not on it. */
+  /** The whole page at once. As with prometheus-cpp, a family without series is not on it. */
   render(): string {
+    const pieces = this.#pieces();
+    let piece = pieces.next();
+    while (piece.done !== true) piece = pieces.next();
+    return piece.value;
+  }
+
+  /** The same over several turns of the event loop: the page of a thousand models has a megabyte. */
+  async page(): Promise<string> {
+    const turns = new Turns();
+    const pieces = this.#pieces();
+    let piece = pieces.next();
+    while (piece.done !== true) {
+      if (turns.isOver) await turns.next();
+      piece = pieces.next();
+    }
+    return piece.value;
+  }
+
+  /** Pauses where the page may wait: buckets, sum and count of a histogram belong to one moment. */
+  *#pieces(): Generator<undefined, string> {
     let page = "";
-    for (const [name, { head, sources }] of this.#families) {
+    for (const [name, { head, type, sources }] of this.#families) {
+      const isPlain = type === "counter" || type === "gauge";
       let series = "";
       for (const source of sources) {
         if (source.isHidden === true) continue;
         for (const sample of source.collect()) {
           series += `${name}${sample.suffix ?? ""}${renderLabels(sample.labels)} ${renderValue(sample.value)}\n`;
+          if (isPlain) yield;
         }
+        yield;
       }
       if (series !== "") page += head + series;
     }

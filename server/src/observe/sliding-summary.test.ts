@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import process from "node:process";
 import { test } from "node:test";
 import { SlidingSummary } from "./sliding-summary.ts";
 
@@ -27,4 +28,15 @@ test("observe() takes any number that a clock can give", () => {
   for (const value of [0, -1, 0.5, 1e30, Number.NaN]) summary.observe(value, 0);
   assert.equal(summary.count, 5);
   assert.equal(summary.quantile(0.1, 0), 0);
+});
+
+test("a summary has no buckets before its first observation", () => {
+  const bytes = (summaries: readonly SlidingSummary[]): number => {
+    void summaries;
+    return process.memoryUsage().arrayBuffers;
+  };
+  const before = bytes([]);
+  const summaries = Array.from({ length: 1000 }, () => new SlidingSummary(0));
+  assert.ok(bytes(summaries) - before < 1024 * 1024);
+  assert.deepEqual(summaries[0]?.quantiles([0.5, 0.9], 1), [Number.NaN, Number.NaN]);
 });

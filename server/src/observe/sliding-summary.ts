@@ -12,7 +12,8 @@ const MAX_VALUE = 1e10;
 const NUM_BUCKETS = Math.ceil(Math.log(MAX_VALUE) / LOG_GROWTH) + 2;
 
 export class SlidingSummary {
-  readonly #ages: Uint32Array[] = Array.from({ length: NUM_AGES }, () => new Uint32Array(NUM_BUCKETS));
+  /** Windows without observations have no buckets: an idle model costs no memory. */
+  readonly #ages: (Uint32Array | undefined)[] = new Array<undefined>(NUM_AGES).fill(undefined);
   #newest = 0;
   #rotateAtMs: number;
   #count = 0;
@@ -35,9 +36,10 @@ export class SlidingSummary {
     this.#rotate(nowMs);
     this.#count += 1;
     this.#sum += value;
-    const age = this.#ages[this.#newest];
+    const age = this.#ages[this.#newest] ?? new Uint32Array(NUM_BUCKETS);
+    this.#ages[this.#newest] = age;
     const bucket = bucketOf(value);
-    if (age !== undefined) age[bucket] = (age[bucket] ?? 0) + 1;
+    age[bucket] = (age[bucket] ?? 0) + 1;
   }
 
   /** NaN when nothing was observed within the window. */
@@ -48,19 +50,21 @@ export class SlidingSummary {
   /** Several of them cost as much as one. */
   quantiles(qs: readonly number[], nowMs: number): readonly number[] {
     this.#rotate(nowMs);
+    const ages = this.#ages.filter((age) => age !== undefined);
+    if (ages.length === 0) return qs.map(() => Number.NaN);
     const totals = new Float64Array(NUM_BUCKETS);
     let seen = 0;
-    for (const age of this.#ages) {
+    for (const age of ages) {
       for (let i = 0; i < NUM_BUCKETS; i += 1) totals[i] = (totals[i] ?? 0) + (age[i] ?? 0);
     }
     for (const total of totals) seen += total;
-    return qs.map((q) => (seen === 0 ? Number.NaN : quantileOf(q, totals, seen)));
+    return qs.map((q) => quantileOf(q, totals, seen));
   }
 
   #rotate(nowMs: number): void {
     for (let turns = 0; nowMs >= this.#rotateAtMs && turns < NUM_AGES; turns += 1) {
       this.#newest = (this.#newest + 1) % NUM_AGES;
-      this.#ages[this.#newest]?.fill(0);
+      this.#ages[this.#newest] = undefined;
       this.#rotateAtMs += WINDOW_MS / NUM_AGES;
     }
     if (nowMs >= this.#rotateAtMs) this.#rotateAtMs = nowMs + WINDOW_MS / NUM_AGES; // idle for longer than the window

@@ -160,8 +160,9 @@ export class ModelManager {
     await this.#sources.tryRefresh();
   }
 
-  loadedKeys(): string[] {
-    return [...this.#records.keys()];
+  /** Fingerprint of each loaded model by key, as of its load. */
+  loaded(): ReadonlyMap<string, string> {
+    return new Map([...this.#records].map(([key, { polled }]) => [key, polled.folder.fingerprint]));
   }
 
   /** Unloads everything, callers before callees, and waits for it; also what is being loaded, which no request may wait for any more. */

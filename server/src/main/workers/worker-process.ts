@@ -14,7 +14,7 @@ export function serveAsWorker(server: RunningServer): Promise<boolean> {
     };
     process.on("message", (value) => {
       const message = parseToWorker(value);
-      if (message?.kind === "scrape") tell({ kind: "page", id: message.id, text: server.renderMetrics() });
+      if (message?.kind === "scrape") void sendPage(server, message.id);
       else if (message?.kind === "hurry") server.hurry();
       else if (message !== undefined) stop(message.kind === "retire");
     });
@@ -25,6 +25,10 @@ export function serveAsWorker(server: RunningServer): Promise<boolean> {
     process.on("SIGTERM", () => stop(true));
     tell({ kind: "ready" });
   });
+}
+
+async function sendPage(server: RunningServer, id: number): Promise<void> {
+  tell({ kind: "page", id, text: await server.renderMetrics() });
 }
 
 function tell(message: FromWorker): void {

@@ -53,7 +53,7 @@ export interface HttpFrontendDependencies {
   /** Further APIs behind the same port. */
   readonly apis?: readonly JsonApi[];
   /** The metrics page, for scrapers that read the port of the requests; absent: it is not served. */
-  readonly metricsPage?: () => string;
+  readonly metricsPage?: () => Promise<string>;
 }
 
 export function createHttpFrontend({ regions, apis = [], ...parts }: HttpFrontendDependencies): HttpFrontend {

@@ -4,6 +4,7 @@
  */
 import { describeThrown, ServerError } from "../../core/server-error.ts";
 import type { Logger } from "../../observe/log.ts";
+import { Turns } from "../../observe/turns.ts";
 import { modelKeyText } from "../model-key.ts";
 import type { LoadOrigin } from "../model-record.ts";
 import { forEachLimited } from "../mutex.ts";
@@ -32,6 +33,8 @@ export class StartUp {
   readonly #found = new Map<string, FoundModel>();
   readonly #failures = new Map<string, ServerError>();
   readonly #seen = new Set<string>();
+  /** A thousand models are read and loaded while the server already answers whether it lives. */
+  readonly #turns = new Turns();
 
   constructor(options: StartUpOptions) {
     this.#options = options;
@@ -67,6 +70,7 @@ export class StartUp {
   async #poll(key: string): Promise<void> {
     if (this.#seen.has(key)) return;
     this.#seen.add(key);
+    if (this.#turns.isOver) await this.#turns.next();
     const { sources } = this.#options;
     let files: LocalizedModel | undefined;
     try {
@@ -82,6 +86,7 @@ export class StartUp {
 
   async #loadOne({ model, files }: FoundModel, isExplicit: boolean): Promise<void> {
     const { key } = model;
+    if (this.#turns.isOver) await this.#turns.next();
     try {
       this.#options.checkEnsemble(model);
     } catch (error) {

@@ -59,7 +59,7 @@ test("poll() lets others have their turn while it looks at many models", async (
       while (performance.now() < endMs) looked.push(key.length); // a folder with many files
       return "as ever";
     },
-    loadedKeys: () => keys,
+    loaded: () => new Map(),
     isAmbiguous: () => false,
     loadKey: async () => undefined,
     unloadKey: async () => undefined,

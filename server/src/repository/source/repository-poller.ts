@@ -3,9 +3,9 @@
  * when its files change, or at each poll while its store is unavailable; served models keep serving. Source: Triton
  * documentation, "Model Management", Model Control Mode POLL.
  */
-import { setImmediate as nextTurn } from "node:timers/promises";
 import { ServerError } from "../../core/server-error.ts";
 import type { Logger } from "../../observe/log.ts";
+import { Turns } from "../../observe/turns.ts";
 import { StoreFailure } from "./repository-location.ts";
 
 /** The part of the manager that the poller needs. */
@@ -18,13 +18,11 @@ export interface PolledRepository {
   isAmbiguous(key: string): boolean;
   /** Changes with any file of the model. @throws when the folder cannot be read */
   fingerprint(key: string): string;
-  loadedKeys(): readonly string[];
+  /** Fingerprint of each loaded model by key, as of its load. */
+  loaded(): ReadonlyMap<string, string>;
   loadKey(key: string, options: Readonly<Record<string, never>>): Promise<void>;
   unloadKey(key: string, unloadDependents: boolean): Promise<void>;
 }
-
-/** Checking files blocks requests: yield after this many ms. */
-const MAX_TURN_MS = 2;
 
 export class RepositoryPoller implements Disposable {
   readonly #repository: PolledRepository;
@@ -36,7 +34,7 @@ export class RepositoryPoller implements Disposable {
   constructor(repository: PolledRepository, log: Logger) {
     this.#repository = repository;
     this.#log = log;
-    for (const key of repository.loadedKeys()) this.#seen.set(key, this.#fingerprint(key));
+    for (const [key, fingerprint] of repository.loaded()) this.#seen.set(key, fingerprint);
   }
 
   /** Polls `periodMs` after the end of each poll. */
@@ -59,17 +57,15 @@ export class RepositoryPoller implements Disposable {
     try {
       await this.#repository.refresh();
       const present = new Set(this.#repository.keys());
-      for (const key of this.#repository.loadedKeys()) {
+      for (const key of this.#repository.loaded().keys()) {
         if (present.has(key) && !this.#repository.isAmbiguous(key)) continue;
         this.#seen.delete(key);
         await this.#repository.unloadKey(key, false);
       }
-      let turnMs = performance.now();
+      const turns = new Turns();
       for (const key of present) {
         await this.#follow(key);
-        if (performance.now() - turnMs < MAX_TURN_MS) continue;
-        await nextTurn();
-        turnMs = performance.now();
+        if (turns.isOver) await turns.next();
       }
     } catch (error) {
       this.#log.error("repository_poller", `failed to poll the model repository: ${ServerError.from(error).message}`);

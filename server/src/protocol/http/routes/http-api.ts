@@ -45,7 +45,7 @@ export interface HttpApiParts {
   /** Absent: no load reports. */
   readonly load?: LoadReports;
   /** The metrics page, for scrapers that read the port of the requests; absent: it is not served. */
-  readonly metricsPage?: () => string;
+  readonly metricsPage?: () => Promise<string>;
 }
 
 const MIN_ERROR_STATUS = 400;
@@ -69,7 +69,7 @@ export class HttpApi {
   readonly #guard: RouteGuard;
   readonly #log: Logger;
   readonly #load: LoadReports | undefined;
-  readonly #metricsPage: (() => string) | undefined;
+  readonly #metricsPage: (() => Promise<string>) | undefined;
 
   constructor({ server, options, regions, keys, openAiRestricted, log, load, metricsPage, threads }: HttpApiParts) {
     this.#metricsPage = metricsPage;
@@ -82,7 +82,7 @@ export class HttpApi {
   /** Never rejects, but for a client that left. @throws ClientGone */
   async handle(call: HttpCall): Promise<Reply> {
     const match = this.#known.match(call.path);
-    if (match === undefined) return this.#metrics(call) ?? this.#notFound(call);
+    if (match === undefined) return (await this.#metrics(call)) ?? this.#notFound(call);
     const route = this.#routes[match.name];
     const refused = this.#guard.refusal(route.api, match.model, call);
     if (refused !== undefined) return refused;
@@ -107,11 +107,11 @@ export class HttpApi {
   }
 
   /** Beside the routes, since no restriction of KServe V2 names it. */
-  #metrics(call: HttpCall): HttpReply | undefined {
+  async #metrics(call: HttpCall): Promise<HttpReply | undefined> {
     if (this.#metricsPage === undefined || call.method !== "GET" || call.path !== "/metrics") return undefined;
     const refused = this.#guard.metricsRefusal(call);
     if (refused !== undefined) return refused;
-    return bytesReply("text/plain; charset=utf-8", [Buffer.from(this.#metricsPage())]);
+    return bytesReply("text/plain; charset=utf-8", [Buffer.from(await this.#metricsPage())]);
   }
 
   #notFound(call: HttpCall): HttpReply {
