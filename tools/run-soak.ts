@@ -23,6 +23,7 @@ import { mutantsSoak } from "../tests/soak/mutants.ts";
 import { pipelineSoak } from "../tests/soak/pipeline.ts";
 import { engineFaultsSoak, typescriptFaultsSoak } from "../tests/soak/process-faults.ts";
 import { pythonFaultsSoak } from "../tests/soak/python-faults.ts";
+import { randomConfigsSoak } from "../tests/soak/random-configs.ts";
 import { realLoadsSoak } from "../tests/soak/real-loads.ts";
 import { reloadsSoak } from "../tests/soak/reloads.ts";
 import { restartsSoak } from "../tests/soak/restarts.ts";
@@ -64,6 +65,7 @@ const ALL: readonly Soak[] = [
   connectionsSoak,
   storesSoak,
   longDaySoak,
+  randomConfigsSoak,
 ];
 
 const { values, positionals } = parseArgs({

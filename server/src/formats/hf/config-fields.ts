@@ -44,6 +44,13 @@ export class HfFields {
     return this.#fields.get(inFile) ?? this.#defaults.get(inFile) ?? undefined;
   }
 
+  /** The file has null, which takes the default of a class away: a cap or a window that is off. */
+  isNull(name: string): boolean {
+    const inFile = this.#nameInFile(name);
+    this.#read.add(inFile);
+    return this.#fields.get(inFile) === null;
+  }
+
   /** The object in a field; undefined when it is not set. */
   section(name: string, options?: HfFieldsOptions): HfFields | undefined {
     const value = this.get(name);

@@ -44,25 +44,40 @@ const QWEN3_MOE: Row = {
   ...QWEN3,
   className: "Qwen3MoeForCausalLM",
   defaults: { head_dim: 128, norm_topk_prob: false, num_experts_per_tok: 8 },
+  noEffect: ["layer_types", "max_window_layers"],
+  // All layers or none, in contrast to the dense models (transformers, modeling_qwen3_moe.py).
+  variant: (fields) => {
+    const hasWindow = fields.boolean("use_sliding_window", false) && fields.get("sliding_window") !== undefined;
+    return { window: { kind: "layers", has: () => hasWindow } };
+  },
 };
 
 const GEMMA: Row = {
   ...LLAMA,
   className: "GemmaForCausalLM",
-  aliases: { hidden_act: "hidden_activation" },
-  defaults: { tie_word_embeddings: true, head_dim: 256 },
+  defaults: { tie_word_embeddings: true, head_dim: 256, hidden_act: "gelu_pytorch_tanh" },
   norm: "rms-plus-one",
-  // The first files say "gelu" and were trained with its tanh form.
-  activation: "gelu-tanh",
+  noEffect: ["hidden_activation"],
+  // The first files say "gelu" and were trained with its tanh form (transformers, configuration_gemma.py).
+  variant: (fields) => (fields.get("hidden_act") === "gelu" ? { activation: "gelu-tanh" } : {}),
   scalesEmbedding: true,
   biases: { ...LLAMA.biases, mlp: false },
 };
 
+/** From the second generation on, the other field counts, and "gelu" means itself. */
+const GEMMA_ACTIVATION = {
+  aliases: { hidden_act: "hidden_activation" },
+  noEffect: ["hidden_act"],
+  variant: () => ({}),
+} as const;
+
 const GEMMA2: Row = {
   ...GEMMA,
+  ...GEMMA_ACTIVATION,
   className: "Gemma2ForCausalLM",
   defaults: {
     ...GEMMA.defaults,
+    hidden_activation: "gelu_pytorch_tanh",
     query_pre_attn_scalar: 256,
     attn_logit_softcapping: 50,
     final_logit_softcapping: 30,
@@ -77,6 +92,7 @@ const GEMMA3: Row = {
   className: "Gemma3ForCausalLM",
   defaults: {
     ...GEMMA.defaults,
+    hidden_activation: "gelu_pytorch_tanh",
     vocab_size: 262_208,
     num_attention_heads: 8,
     num_key_value_heads: 4,

@@ -271,7 +271,8 @@ function parseBlock(fields: HfFields, architecture: Architecture, sizes: Sizes) 
   const scalar = fields.positive("query_pre_attn_scalar", sizes.headDim);
   const activation = architecture.activation ?? ACTIVATIONS.get(fields.get("hidden_act") ?? "silu");
   if (activation === undefined || !isKnownForm(activation, architecture.isGated)) {
-    throw fields.refusal("hidden_act", `one of ${[...ACTIVATIONS.keys()].join(", ")}`, fields.get("hidden_act"));
+    const known = [...ACTIVATIONS].flatMap(([name, form]) => (isKnownForm(form, architecture.isGated) ? [name] : []));
+    throw fields.refusal("hidden_act", `one of ${known.join(", ")}`, fields.get("hidden_act"));
   }
   return {
     norm: Object.freeze({
@@ -341,7 +342,7 @@ function isKnownForm(activation: Activation, isGated: boolean): boolean {
 }
 
 function optionalPositive(fields: HfFields, name: string): number | undefined {
-  return fields.get(name) === undefined ? undefined : fields.positive(name);
+  return fields.isNull(name) || fields.get(name) === undefined ? undefined : fields.positive(name);
 }
 
 /** The root of the width, in the precision of the model's own type: what it was trained with. */

@@ -175,6 +175,7 @@ const GEMMA3_TEXT: Architecture = {
   weights: weightNamesOf("Gemma3ForCausalLM"),
   aliases: { hidden_act: "hidden_activation" },
   defaults: {
+    hidden_activation: "gelu_pytorch_tanh",
     head_dim: 256,
     query_pre_attn_scalar: 256,
     rope_theta: 1e6,
@@ -183,7 +184,6 @@ const GEMMA3_TEXT: Architecture = {
     max_position_embeddings: 131_072,
   },
   norm: "rms-plus-one",
-  activation: "gelu-tanh",
   scalesEmbedding: true,
   headNorm: HEAD_NORM,
   biases: { ...LLAMA.biases, mlp: false },
