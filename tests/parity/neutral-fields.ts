@@ -39,6 +39,7 @@ const NEUTRAL: readonly Neutral[] = [
   { field: /^rope_parameters$/, models: ["falcon-rw"], reason: "ALiBi takes the place of RoPE" },
   { field: /^rope_parameters$/, models: ["granite-4", "granite-4-mamba"], reason: "position_embedding_type is nope" },
   { field: /^layer_types$/, models: ["dots1-2"], reason: "the window is longer than the prompt" },
+  { field: /^use_sliding_window$/, models: ["qwen3-moe"], reason: "sliding_window is null" },
   { field: /^swiglu_limit$/, models: ["gpt-oss-2"], reason: "no activation reaches the limit" },
   {
     field: /^original_max_position_embeddings$/,
