@@ -20,6 +20,8 @@ export interface OutputTarget {
   readonly byteSize: number;
 }
 
+/** Copied in some milliseconds. */
+const SLICE_BYTES = 8 * 1024 * 1024;
 const NONE: ReadonlySet<Region> = new Set();
 
 export class RequestMemory {
@@ -74,13 +76,25 @@ export class RequestMemory {
 }
 
 /** @throws ServerError when the output does not fit, or the object behind the region has become too short */
-export function writeOutput({ region, offset, byteSize }: OutputTarget, output: Tensor): void {
-  const { name, data } = output;
+export function writeOutput(target: OutputTarget, output: Tensor): void {
+  const slices = writeOutputInSlices(target, output);
+  while (slices.next().done !== true);
+}
+
+/** As `writeOutput()`, with pauses: a gigabyte takes half a second or more. The request holds the region meanwhile. */
+export function* writeOutputInSlices(
+  { region, offset, byteSize }: OutputTarget,
+  { name, data }: Tensor,
+): Generator<undefined, void> {
   if (data.length > byteSize) {
     throw new ServerError(
       "internal",
       `shared memory size specified with the request for output '${name}' (${byteSize} bytes) should be at least ${data.length} bytes to hold the results`,
     );
   }
-  region.write(offset, data);
+  region.write(offset, data.subarray(0, SLICE_BYTES));
+  for (let start = SLICE_BYTES; start < data.length; start += SLICE_BYTES) {
+    yield;
+    region.write(offset + start, data.subarray(start, start + SLICE_BYTES));
+  }
 }

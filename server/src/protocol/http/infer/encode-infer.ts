@@ -9,7 +9,7 @@ import type { ServedModel } from "../../../core/model-server.ts";
 import { invalidArgument, ServerError } from "../../../core/server-error.ts";
 import { byteSize, elementCount, type Tensor } from "../../../core/tensor.ts";
 import { classify } from "../../classification.ts";
-import { type RequestMemory, writeOutput } from "../../request-memory.ts";
+import { type RequestMemory, writeOutputInSlices } from "../../request-memory.ts";
 import { MIN_OUTPUT_BYTES } from "../json/json-threads.ts";
 import type { HttpOutputForm } from "./http-infer-request.ts";
 
@@ -72,7 +72,7 @@ export function* encodeInfer(
     const form = wanted.forms.get(output.name) ?? wanted.defaultForm;
     const tensor = form.numClasses === 0 ? output : classesOf(output, form.numClasses, served);
     if (form.target !== undefined) {
-      writeOutput(form.target, tensor);
+      yield* writeOutputInSlices(form.target, tensor);
       writeHead(writer, tensor);
       writer.byte(0x7d);
     } else if (form.isBinary) writeBinaryOutput(writer, wanted.memory?.detached(tensor) ?? tensor, tail);

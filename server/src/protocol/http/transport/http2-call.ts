@@ -26,7 +26,9 @@ export class Http2Call implements HttpCall, StreamListener {
   #isHandled = false;
   #collector: BodyCollector | undefined;
   #pieces: Readable | undefined;
-  #settle: { readonly resolve: (body: HttpBody) => void; readonly reject: (error: unknown) => void } | undefined;
+  #settle:
+    | { readonly resolve: (body: HttpBody | Promise<HttpBody>) => void; readonly reject: (error: unknown) => void }
+    | undefined;
 
   /** `onClosed`: the stream has ended, with or without an answer. */
   constructor(stream: Http2Stream, budget: BodyBudget, onClosed: () => void) {
@@ -108,7 +110,7 @@ export class Http2Call implements HttpCall, StreamListener {
 
   end(): void {
     this.#pieces?.push(null);
-    if (this.#collector !== undefined) this.#settle?.resolve(this.#collector.finish());
+    if (this.#collector !== undefined) this.#settle?.resolve(this.#collector.finishInTurns());
   }
 
   closed(): void {

@@ -35,3 +35,24 @@ test("a body of one-byte chunks costs memory in proportion to its bytes", () => 
   assert.equal(size, numBytes);
   assert.deepEqual(bytes, Buffer.from(Array.from({ length: numBytes }, (_, i) => i & 255)));
 });
+
+test("finishInTurns() joins a large body while others run, and gives a small one at once", async () => {
+  const small = new BodyCollector(100, 0);
+  small.add(Buffer.from("ab"), HOLDER);
+  assert.deepEqual(small.finishInTurns(), { bytes: Buffer.from("ab"), size: 2 });
+  const large = new BodyCollector(2 ** 30, 0);
+  const pieces = Array.from({ length: 256 }, (_, i) => Buffer.alloc(2 ** 18, i));
+  for (const piece of pieces) large.add(piece, HOLDER);
+  let turns = 0;
+  let isOver = false;
+  const count = (): void => {
+    turns += 1;
+    if (!isOver) setImmediate(count);
+  };
+  setImmediate(count);
+  const { bytes, size } = await large.finishInTurns();
+  isOver = true;
+  assert.equal(size, 2 ** 26);
+  assert.ok(bytes.equals(Buffer.concat(pieces)));
+  assert.ok(turns > 0);
+});

@@ -2,6 +2,7 @@
 import type { IncomingMessage } from "node:http";
 import { MAX_HTTP_CHUNKS } from "../../../core/limits.ts";
 import { invalidArgument } from "../../../core/server-error.ts";
+import { Turns } from "../../../observe/turns.ts";
 import { discardBytes } from "../../discard-bytes.ts";
 import { PieceList } from "../../piece-list.ts";
 import type { HttpBody, HttpCall, Reserve } from "../http-call.ts";
@@ -10,6 +11,8 @@ import { bufferOf, copyInto } from "./buffer-pool.ts";
 const EMPTY: Buffer = Buffer.alloc(0);
 /** From here on the announced length is reserved at once instead of holding every chunk until the end. */
 const MIN_RESERVED_BYTES = 262_144;
+/** Joining more would hold the event loop for too long. */
+const MAX_JOINED_AT_ONCE_BYTES = 8 * 1024 * 1024;
 /** Chunks below this count towards the limit of chunks; larger ones are bounded by the limit of bytes. */
 const SMALL_CHUNK_BYTES = 1024;
 
@@ -40,7 +43,7 @@ export function readBody(
         reject(error);
       }
     });
-    request.on("end", () => resolve(collector.finish()));
+    request.on("end", () => resolve(collector.finishInTurns()));
     request.on("error", () => reject(new ClientGone()));
     request.on("close", () => {
       if (!request.complete) reject(new ClientGone());
@@ -101,6 +104,24 @@ export class BodyCollector {
     } else {
       copyInto(this.#reserved, start, chunk);
     }
+  }
+
+  /** As `finish()`; a large body of unknown length is joined over several turns of the event loop. */
+  finishInTurns(): HttpBody | Promise<HttpBody> {
+    const { pieces } = this.#pieces;
+    return this.#size > MAX_JOINED_AT_ONCE_BYTES && pieces.length > 1 ? this.#join(pieces) : this.finish();
+  }
+
+  async #join(pieces: readonly Uint8Array[]): Promise<HttpBody> {
+    const turns = new Turns();
+    const bytes = Buffer.allocUnsafeSlow(this.#size);
+    let at = 0;
+    for (const piece of pieces) {
+      bytes.set(piece, at);
+      at += piece.length;
+      if (turns.isOver) await turns.next();
+    }
+    return { bytes, size: this.#size };
   }
 
   finish(): HttpBody {
