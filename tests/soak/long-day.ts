@@ -49,7 +49,8 @@ async function run({ seed, deadlineMs }: SoakOptions): Promise<SoakResult> {
   } while (performance.now() < deadlineMs);
   const isOver = state.counts.seconds >= hours * SECONDS_PER_HOUR;
   if (isOver) await endDay(state);
-  return judge(state);
+  // The trend of a part is that of its warm-up.
+  return judge(state, isOver ? MAX_SLOPE_BYTES_PER_HOUR : Number.POSITIVE_INFINITY);
 }
 
 /** Traffic with what disturbs it, then silence, then a sample. */
@@ -92,7 +93,7 @@ function record({ startedAt, samples, counts, lost }: DayState): void {
   writeFileSync(`${name}.svg`, plotDay(title, samples));
 }
 
-function judge({ samples, counts, lost }: DayState): SoakResult {
+function judge({ samples, counts, lost }: DayState, maxBytesPerHour: number): SoakResult {
   const steady = samples.slice(Math.floor(samples.length * WARM_UP_SHARE));
   const slope = (of: (sample: Sample) => number): number =>
     slopePer(
@@ -116,6 +117,6 @@ function judge({ samples, counts, lost }: DayState): SoakResult {
   const text = JSON.stringify(result);
   assert.deepEqual(lost, [], text);
   assert.ok(last.descriptors <= first.descriptors + MAX_MORE_DESCRIPTORS, `descriptors grow: ${text}`);
-  assert.ok(result.residentBytesPerHour < MAX_SLOPE_BYTES_PER_HOUR, `memory grows: ${text}`);
+  assert.ok(result.residentBytesPerHour < maxBytesPerHour, `memory grows: ${text}`);
   return result;
 }
