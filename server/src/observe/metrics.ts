@@ -84,17 +84,22 @@ export class MetricRegistry {
       const isPlain = type === "counter" || type === "gauge";
       let series = "";
       for (const source of sources) {
-        if (source.isHidden === true) continue;
-        for (const sample of source.collect()) {
-          series += `${name}${sample.suffix ?? ""}${renderLabels(sample.labels)} ${renderValue(sample.value)}\n`;
-          if (isPlain) yield;
-        }
-        yield;
+        if (source.isHidden !== true) series += yield* seriesOf(name, source, isPlain);
       }
       if (series !== "") page += head + series;
     }
     return page;
   }
+}
+
+function* seriesOf(name: string, source: MetricFamily, pausesWithin: boolean): Generator<undefined, string> {
+  let series = "";
+  for (const { suffix = "", labels, value } of source.collect()) {
+    series += `${name}${suffix}${renderLabels(labels)} ${renderValue(value)}\n`;
+    if (pausesWithin) yield;
+  }
+  yield;
+  return series;
 }
 
 function renderLabels(labels: Readonly<Record<string, string>>): string {

@@ -32,6 +32,7 @@ export function plotDay(title: string, samples: readonly Sample[]): string {
   const panels = PANELS.map((panel, index) => drawPanel(panel, samples, hours, TOP + index * (PANEL_HEIGHT + GAP)));
   return [
     `<svg xmlns="http://www.w3.org/2000/svg" width="${WIDTH}" height="${height}" font-family="sans-serif" font-size="12">`,
+    `<title>${title}</title>`,
     '<rect width="100%" height="100%" fill="#fff"/>',
     `<text x="${LEFT}" y="18" font-size="14">${title}</text>`,
     ...panels,
