@@ -4,8 +4,9 @@
  * the build that is there.
  */
 import { spawnSync } from "node:child_process";
-import { mkdirSync, rmSync } from "node:fs";
+import { mkdirSync, readdirSync, rmSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
+import process from "node:process";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import { workspaceModules } from "./bundle/workspace-modules.ts";
@@ -68,6 +69,15 @@ for (const name of positionals.length > 0 ? positionals : stages.keys()) {
 }
 run("npm", ["pack", "--ignore-scripts", "--loglevel=error", "--pack-destination", out, ...folders], out);
 rmSync(join(out, ".stage"), { recursive: true });
+if (positionals.length === 0) console.log(`\nnpm install -g ${installable().join(" ")}`);
+
+/** Tarballs that npm accepts on this machine: packages with libraries name their platform. */
+function installable(): readonly string[] {
+  const others = PLATFORMS.filter(({ os, cpu }) => os !== process.platform || cpu !== process.arch);
+  const suffixes = others.map((platform) => `-${onnxRuntimePackage(platform).replace(/^.*\/onnxruntime-/, "")}-`);
+  const tarballs = readdirSync(out).filter((name) => name.endsWith(".tgz"));
+  return tarballs.filter((name) => !suffixes.some((suffix) => name.includes(suffix))).map((name) => join(out, name));
+}
 
 function run(program: string, args: readonly string[], cwd: string): void {
   const { status, error } = spawnSync(program, args, { cwd, stdio: "inherit" });

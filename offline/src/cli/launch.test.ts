@@ -113,7 +113,9 @@ test("nereid launch says when a port is taken", async () => {
 });
 
 for (const [title, argv, expected] of [
-  ["no repository", [], /--model_repo is missing/],
+  ["nothing", [], /<agent> is missing: claude, codex/],
+  ["an agent that it does not know", ["emacs"], /<agent> is one of claude, codex, .*, got 'emacs'/],
+  ["no repository", ["--http_port=8004"], /--model_repo is missing/],
   [
     "several models on several ranks",
     ["--model_repo=r", "--multi-model", "--world_size=2"],

@@ -37,14 +37,14 @@ export function completionScript(shell: (typeof SHELLS)[number], commands: Reado
   return shell === "zsh" ? zshScript(commands) : fishScript(commands);
 }
 
-/** Reads the help of a command, and prints each long flag on a line. */
+/** Reads the help of a command, and prints each long flag on a line. `serve` takes those of tritonserver too. */
 const LIST_FLAGS = "sed -nE 's/^ +(-[a-zA-Z], )?(--[a-zA-Z0-9_-]+).*/\\2/p'";
 
 function bashScript(names: readonly string[]): string {
   return `# Completion of nereid for bash.
 declare -gA _nereid_known
 _nereid_flags() {
-  [ -n "\${_nereid_known[$1]-}" ] || _nereid_known[$1]=$(nereid "$1" --help 2>/dev/null | ${LIST_FLAGS} | sort -u)
+  [ -n "\${_nereid_known[$1]-}" ] || _nereid_known[$1]=$({ nereid "$1" --help; [ "$1" != serve ] || tritonserver --help; } 2>&1 | ${LIST_FLAGS} | sort -u)
 }
 _nereid() {
   local word=\${COMP_WORDS[COMP_CWORD]} command=\${COMP_WORDS[1]}
@@ -73,7 +73,7 @@ ${rows.join("\n")}
     _describe command commands
   elif [[ $words[CURRENT] == -* ]]; then
     local command=$words[2]
-    (( \${+_nereid_known[$command]} )) || _nereid_known[$command]=$(nereid $command --help 2>/dev/null | ${LIST_FLAGS} | sort -u)
+    (( \${+_nereid_known[$command]} )) || _nereid_known[$command]=$({ nereid $command --help; [ $command != serve ] || tritonserver --help; } 2>&1 | ${LIST_FLAGS} | sort -u)
     compadd -- \${(f)_nereid_known[$command]}
   else
     _files
@@ -89,7 +89,7 @@ function fishScript(commands: ReadonlyMap<string, string>): string {
   return `# Completion of nereid for fish.
 function __nereid_flags
     set -l words (commandline -opc)
-    nereid $words[2] --help 2>/dev/null | ${LIST_FLAGS} | sort -u
+    begin; nereid $words[2] --help; test $words[2] != serve; or tritonserver --help; end 2>&1 | ${LIST_FLAGS} | sort -u
 end
 ${rows.join("\n")}
 complete -c nereid -n 'not __fish_use_subcommand; and string match -q -- "-*" (commandline -ct)' -f -a '(__nereid_flags)'`;

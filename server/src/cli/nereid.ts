@@ -34,6 +34,16 @@ function hasName(argv: readonly string[]): boolean {
   return scanArguments(argv, FLAGS).positionals.length > 0;
 }
 
+/** Help of `serve` is that of names, which says where the server's own flags are; an installation of the server alone has those. */
+async function serveAny(argv: readonly string[]): Promise<void> {
+  if (hasName(argv)) return serveByName(argv);
+  if (!argv.some((argument) => argument === "--help" || argument === "-h")) return serveRepositories(argv);
+  await serveByName(argv).catch((error: unknown) => {
+    if (!(error instanceof MissingPackageError)) throw error;
+    return serveRepositories(argv);
+  });
+}
+
 async function serveByName(argv: readonly string[]): Promise<void> {
   const run = await NAMED_SERVE.load("serve <name>");
   await run(argv);
@@ -51,7 +61,7 @@ const COMMANDS: ReadonlyMap<string, Command> = new Map<string, Command>([
     "serve",
     {
       summary: "serve a model by its name, or model repositories; takes the flags of tritonserver",
-      load: async () => (argv) => (hasName(argv) ? serveByName(argv) : serveRepositories(argv)),
+      load: async () => serveAny,
     },
   ],
   [
@@ -239,7 +249,7 @@ const VERSION = ["version", "--version", "-v"];
 export async function main(argv: readonly string[]): Promise<void> {
   // `nereid help serve` is `nereid serve --help`.
   const [first = "", second = "", ...others] = argv;
-  const isHelpOf = first === "help" && COMMANDS.has(second);
+  const isHelpOf = first === "help" && second !== "" && !HELP.includes(second);
   const [name = "", ...rest] = isHelpOf ? [second, ...others, "--help"] : argv;
   const command = COMMANDS.get(name);
   if (command !== undefined) {
@@ -256,8 +266,9 @@ export async function main(argv: readonly string[]): Promise<void> {
   if (name !== "" && !HELP.includes(name)) {
     const nearest = nearestName(name, COMMANDS.keys());
     const hint = nearest === undefined ? "" : `; did you mean '${nearest}'?`;
-    process.stderr.write(`nereid: there is no command '${name}'${hint}\n`);
+    process.stderr.write(`nereid: there is no command '${name}'${hint}\nSee nereid --help\n`);
     process.exitCode = 1;
+    return;
   }
   process.stdout.write(usage());
 }

@@ -32,7 +32,7 @@ interface ServeStyle {
   /** The caller says why models did not load. */
   readonly isExplained?: boolean;
   /** Text for standard output once the server is ready, in place of the hints. */
-  readonly readyText?: ((endpoints: Endpoints) => string) | undefined;
+  readonly readyText?: ((endpoints: Endpoints, options: ServerOptions) => string) | undefined;
 }
 
 export async function serve(
@@ -75,9 +75,9 @@ export async function serve(
 }
 
 /** The text for people, once the server is ready. */
-function greet(server: RunningServer, { repository }: ServerOptions, { hints, readyText }: ServeStyle): void {
-  if (readyText !== undefined) process.stdout.write(readyText(server.endpoints));
-  else if (hints) process.stdout.write(curlHints(server.server, server.endpoints, repository));
+function greet(server: RunningServer, options: ServerOptions, { hints, readyText }: ServeStyle): void {
+  if (readyText !== undefined) process.stdout.write(readyText(server.endpoints, options));
+  else if (hints) process.stdout.write(curlHints(server.server, server.endpoints, options.repository));
 }
 
 /** Ranks behind the first serve nobody. */
@@ -120,8 +120,9 @@ function doctorHint(repositories: readonly string[]): string {
 }
 
 function repositoryHint(paths: readonly string[]): string {
-  const got = paths.length === 0 ? "" : `, got ${paths.join(", ")}`;
-  return `--model-repository: expected a folder that holds a folder for each model${got}\n`;
+  const expected = "--model-repository: expected a folder that holds a folder for each model";
+  if (paths.length > 0) return `${expected}, got ${paths.join(", ")}\n`;
+  return `${expected}; one model by its name or path: nereid serve NAME\n`;
 }
 
 /** Behind a supervisor: it gets the signals. */

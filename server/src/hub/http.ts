@@ -16,6 +16,8 @@ import { ToolError } from "../files/tool-error.ts";
 export interface HubConnection extends HttpTimeouts {
   readonly endpoint: string;
   readonly token: string | undefined;
+  /** Environment variable that names another endpoint; default: that of the hub. */
+  readonly endpointVariable?: string;
 }
 
 /** Follows redirects. @throws TransientFailure, or ToolError for permanent failures */
@@ -43,10 +45,11 @@ function authorization({ endpoint, token }: HubConnection, url: URL): Record<str
 }
 
 /** Converts errors of a broken connection to a transient failure. */
-export function networkError(error: unknown, url: URL, { endpoint, signal }: HubConnection): unknown {
+export function networkError(error: unknown, url: URL, connection: HubConnection): unknown {
+  const { endpoint, signal, endpointVariable = "HF_ENDPOINT" } = connection;
   return brokenConnection(error, signal, (reason, code) => {
     if (code !== "ENOTFOUND" && code !== "ECONNREFUSED") return new TransientFailure(reason, { cause: error });
-    const fix = "Check the network, name a mirror with HF_ENDPOINT, or use what is there with --offline";
+    const fix = `Check the network, name a mirror with ${endpointVariable}, or use what is there with --offline`;
     return new ToolError(`Cannot reach ${url.host || endpoint}: ${reason}`, { cause: error, fix });
   });
 }

@@ -18,6 +18,8 @@ export interface AgentTarget {
 export interface AgentLaunch {
   /** The program on the PATH. */
   readonly program: string;
+  /** Command that installs it. */
+  readonly install: string;
   readonly env: Readonly<Record<string, string>>;
   /** Variables that would lead the agent elsewhere. */
   readonly unset: readonly string[];
@@ -67,7 +69,13 @@ function claude({ url, model, apiKey }: AgentTarget): AgentLaunch {
     ...Object.fromEntries(sizes),
     CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: "1",
   };
-  return { program: "claude", env, unset: ["ANTHROPIC_API_KEY"], args: [] };
+  return {
+    program: "claude",
+    install: "npm install -g @anthropic-ai/claude-code",
+    env,
+    unset: ["ANTHROPIC_API_KEY"],
+    args: [],
+  };
 }
 
 /** It speaks the Responses API, and takes values of its config.toml as arguments. A JSON string is a TOML string. */
@@ -79,7 +87,13 @@ function codex({ url, model, apiKey, contextLength }: AgentTarget): AgentLaunch 
     ...(contextLength === undefined ? [] : [`model_context_window=${contextLength}`]),
   ];
   const args = [...settings.flatMap((setting) => ["-c", setting]), "-m", model];
-  return { program: "codex", env: { [KEY_VARIABLE]: apiKey }, unset: [], args };
+  return {
+    program: "codex",
+    install: "npm install -g @openai/codex",
+    env: { [KEY_VARIABLE]: apiKey },
+    unset: [],
+    args,
+  };
 }
 
 function openCode({ url, model, apiKey, contextLength }: AgentTarget): AgentLaunch {
@@ -97,12 +111,14 @@ function openCode({ url, model, apiKey, contextLength }: AgentTarget): AgentLaun
       },
     },
   };
-  return { program: "opencode", env: { OPENCODE_CONFIG_CONTENT: JSON.stringify(config) }, unset: [], args: [] };
+  const env = { OPENCODE_CONFIG_CONTENT: JSON.stringify(config) };
+  return { program: "opencode", install: "npm install -g opencode-ai", env, unset: [], args: [] };
 }
 
 function aider({ url, model, apiKey }: AgentTarget): AgentLaunch {
   const env = { OPENAI_API_BASE: `${url}/v1`, OPENAI_API_KEY: apiKey };
-  return { program: "aider", env, unset: [], args: ["--model", `openai/${model}`, "--no-show-model-warnings"] };
+  const args = ["--model", `openai/${model}`, "--no-show-model-warnings"];
+  return { program: "aider", install: "pip install aider-chat", env, unset: [], args };
 }
 
 /** Its extension and its program read one file. JSON strings are YAML strings. */
@@ -118,7 +134,8 @@ models:
     apiKey: ${JSON.stringify(apiKey)}
     roles: [chat, edit, apply]
 `;
-  return { program: "cn", env: {}, unset: [], args: [], file: { path: "~/.continue/config.yaml", text } };
+  const file = { path: "~/.continue/config.yaml", text };
+  return { program: "cn", install: "npm install -g @continuedev/cli", env: {}, unset: [], args: [], file };
 }
 
 /** Lines for a shell that set the environment and start the agent. */

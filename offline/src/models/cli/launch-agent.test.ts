@@ -48,7 +48,10 @@ test("nereid launch AGENT prints the environment, and says what is missing", asy
   ]);
   assert.equal(printed.code, 0);
   assert.match(printed.stdout, /^export NEREID_API_KEY=secret\ncodex -c 'model_provider="nereid"' .* -m org\/far\n$/);
-  assert.match(absent.stderr, /opencode could not be started: it is not on the PATH\nInstall it, or give --print/);
+  assert.match(
+    absent.stderr,
+    /opencode could not be started: it is not on the PATH\nInstall it \(npm install -g opencode-ai\), or give --print/,
+  );
   assert.match(unknown.stderr, /has no model 'org\/near': org\/far/);
   assert.match(nobody.stderr, /No server answers at http:\/\/127\.0\.0\.1:1\nStart one: nereid serve NAME/);
 });

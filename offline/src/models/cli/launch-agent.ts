@@ -5,7 +5,7 @@ import process from "node:process";
 import { type CommandSyntax, type FlagTable, type FlagValues, UsageError } from "@nereid/server/cli/arguments";
 import { runCommand } from "@nereid/server/cli/run-command";
 import { ToolError } from "@nereid/server/files/tool-error";
-import { AGENT_NAMES, type AgentLaunch, agentLaunch, shellText } from "../agents/agent-environment.ts";
+import { AGENT_NAMES, type AgentLaunch, agentLaunch, isAgent, shellText } from "../agents/agent-environment.ts";
 import { findModel, type ServedChatModel } from "../chat/find-server.ts";
 import { resolveContext } from "./model-flags.ts";
 
@@ -40,6 +40,7 @@ const SYNTAX: CommandSyntax<typeof FLAGS> = {
 export async function launchAgentCommand(argv: readonly string[]): Promise<void> {
   await runCommand(SYNTAX, argv, async ({ values, positionals, reporter, signal }) => {
     const [name = "", ...args] = positionals;
+    if (!isAgent(name)) throw new UsageError(`<agent> is one of ${AGENT_NAMES.join(", ")}, got '${name}'`);
     const { chat, contextLength } = await findTarget(values, resolveContext({}, { reporter, signal }).store);
     const launch = agentLaunch(name, {
       url: chat.url,
@@ -47,7 +48,7 @@ export async function launchAgentCommand(argv: readonly string[]): Promise<void>
       apiKey: chat.apiKey ?? NO_KEY,
       contextLength,
     });
-    if (launch === undefined) throw new UsageError(`<agent> is one of ${AGENT_NAMES.join(", ")}, got '${name}'`);
+    if (launch === undefined) throw new Error(`no agent ${name}`);
     const isPrinted = values.print || launch.file !== undefined || reporter.mode === "json";
     if (isPrinted) {
       reporter.result(shellText(launch).trimEnd(), { ...launch });
@@ -67,7 +68,7 @@ function findTarget(
 }
 
 /** The agent has the terminal; its exit code is ours. @throws ToolError when it is not installed */
-async function start({ program, env, unset, args }: AgentLaunch, more: readonly string[]): Promise<number> {
+async function start({ program, install, env, unset, args }: AgentLaunch, more: readonly string[]): Promise<number> {
   const given = Object.entries(process.env).filter(([name]) => !unset.includes(name));
   const child = spawn(program, [...args, ...more], { env: { ...Object.fromEntries(given), ...env }, stdio: "inherit" });
   try {
@@ -76,7 +77,7 @@ async function start({ program, env, unset, args }: AgentLaunch, more: readonly 
   } catch (cause) {
     throw new ToolError(`${program} could not be started: it is not on the PATH`, {
       cause,
-      fix: "Install it, or give --print for its environment",
+      fix: `Install it (${install}), or give --print for its environment`,
     });
   }
 }

@@ -20,7 +20,7 @@ export async function psCommand(argv: readonly string[]): Promise<void> {
     const rows = servers.map(({ name, pid, url, startedMs }) => [name, String(pid), url, agoText(startedMs)]);
     const text =
       rows.length === 0
-        ? "No server runs. nereid serve NAME starts one."
+        ? "No server is running. nereid serve NAME starts one."
         : textTable(["NAME", "PID", "URL", "STARTED"], rows);
     reporter.result(text, { servers });
   });

@@ -51,7 +51,7 @@ function find(name: string, all: readonly StoredModel[], { store }: ResolveConte
     throw new ToolError(`There is no model '${name}' in the caches`, {
       fix:
         all.length === 0
-          ? "There is none at all"
+          ? "They hold no model: folders and files of your own are yours to remove"
           : "nereid list shows their names; folders and files of your own are yours to remove",
     });
   }

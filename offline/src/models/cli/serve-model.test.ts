@@ -144,11 +144,11 @@ test("nereid serve takes a file of LLM() arguments, as trtllm-serve does", async
 test("nereid stop ends the server, which needs no network the second time", async () => {
   const ended = once(child, "exit");
   const wrong = await runCli(["stop", "org/other"], env);
-  assert.match(wrong.stderr, /No server of nereid serve serves 'org\/other'; those that run: org\/tiny/);
+  assert.match(wrong.stderr, /No running server serves 'org\/other' \(running: org\/tiny\)/);
   const stop = await runCli(["stop", NAME], env);
   assert.deepEqual([stop.code, stop.stdout], [0, `Stopped org/tiny (process ${child.pid})\n`]);
   assert.deepEqual(await ended, [0, null]);
-  assert.match((await runCli(["ps"], env)).stdout, /No server runs/);
+  assert.match((await runCli(["ps"], env)).stdout, /No server is running/);
   const before = hub.requests.length;
   const port = await freePorts();
   const flags = [

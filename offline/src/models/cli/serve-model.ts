@@ -46,7 +46,7 @@ const FLAGS = {
 const SYNTAX: CommandSyntax<typeof FLAGS> = {
   command: "serve",
   description:
-    "Serves one model by its name, on all APIs. It is downloaded if it is not here. All flags of tritonserver may follow; with --model-repository in place of a name, they are the only ones.",
+    "Serves one model by its name, on all APIs. It is downloaded if it is not here. All flags of tritonserver may follow (tritonserver --help); with --model-repository in place of a name, they are the only ones.",
   flags: FLAGS,
   positionals: [{ ...NAME_ARGUMENT, optional: true }],
   examples: [
@@ -120,9 +120,9 @@ async function serveRepository(
   let record: Disposable | undefined;
   await serve(argv, {
     hints: true,
-    readyText(endpoints) {
+    readyText(endpoints, options) {
       record = recordEndpoints(store, servedName, endpoints);
-      return servingText(servedName, endpoints);
+      return servingText(servedName, endpoints, options.console.isEnabled);
     },
   });
   record?.[Symbol.dispose]();

@@ -3,7 +3,8 @@ import { urlOf } from "@nereid/server/cli/curl-hints";
 
 export type Endpoints = ReadonlyMap<string, { readonly address: string; readonly port: number }>;
 
-export function servingText(name: string, endpoints: Endpoints): string {
+/** `hasConsole`: it is served. It is off where other machines reach the port, unless its user asks for it. */
+export function servingText(name: string, endpoints: Endpoints, hasConsole: boolean): string {
   const http = endpoints.get("http");
   if (http === undefined) return `\n${name} is ready.\n`;
   const url = urlOf(http.address, http.port, false);
@@ -17,6 +18,7 @@ export function servingText(name: string, endpoints: Endpoints): string {
     `  Anthropic  ANTHROPIC_BASE_URL=${url}`,
     `  Ollama     OLLAMA_HOST=${url}`,
     `  KServe V2  curl ${url}/v2/models/ensemble/generate -d '{"text_input": "Hello", "max_tokens": 20}'`,
+    `  Console    ${hasConsole ? `${url}/console` : "off, as other machines reach this port: --http-address=127.0.0.1 or --allow-console=true"}`,
   ];
   const also = further.length === 0 ? "" : ` (${further.join(", ")})`;
   return `\n${name} is ready at ${url}${also}\n${rows.join("\n")}\nCtrl-C stops it.\n\n`;

@@ -35,7 +35,7 @@ export async function stopCommand(argv: readonly string[]): Promise<void> {
     for (const { pid } of chosen) process.kill(pid, "SIGTERM");
     for (const server of chosen) await untilGone(store, server, signal);
     const text = chosen.map((server) => `Stopped ${server.name} (process ${server.pid})`).join("\n");
-    reporter.result(text === "" ? "No server runs." : text, { stopped: chosen.map(({ pid }) => pid) });
+    reporter.result(text === "" ? "No server is running." : text, { stopped: chosen.map(({ pid }) => pid) });
   });
 }
 
@@ -54,6 +54,8 @@ async function untilGone(store: ModelStore, { pid, name }: RunningServer, signal
 
 function notRunning(name: string, running: readonly RunningServer[]): ToolError {
   const others =
-    running.length === 0 ? "none runs" : `those that run: ${running.map((server) => server.name).join(", ")}`;
-  return new ToolError(`No server of nereid serve serves '${name}'; ${others}`);
+    running.length === 0 ? "no server is running" : `running: ${running.map((server) => server.name).join(", ")}`;
+  return new ToolError(`No running server serves '${name}' (${others})`, {
+    fix: "nereid ps lists the servers that nereid serve NAME started",
+  });
 }

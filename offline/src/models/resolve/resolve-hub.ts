@@ -120,7 +120,7 @@ function notCached({ id, quantization }: HubName, revision: string, { hub }: Res
   return new ToolError(
     `${what} at '${revision}' is not complete in ${hub.cacheFolder}, and the network may not be used`,
     {
-      fix: "Run it once without --offline and HF_HUB_OFFLINE, or point HF_HOME at the cache that has it",
+      fix: `Fetch it with nereid pull ${what}, without --offline and HF_HUB_OFFLINE, or point HF_HOME at the cache that has it`,
     },
   );
 }

@@ -19,6 +19,7 @@ import { MANIFEST_TYPE, parseManifest, type RegistryManifest } from "../ollama/r
 import type { ResolveContext, ResolvedModel } from "./resolved-model.ts";
 import { transferWithProgress } from "./transfer-with-progress.ts";
 
+const REGISTRY_VARIABLE = "NEREID_OLLAMA_REGISTRY";
 const MAX_MANIFEST_BYTES = 1 << 20;
 const FIRST_PAUSE_MS = 500;
 
@@ -38,7 +39,7 @@ export async function resolveRegistry(
     throw new ToolError(
       `'${name}' is no folder or file here, and as a name of Ollama's library not in ${store.registries}; the network may not be used`,
       {
-        fix: "Run it once without --offline and HF_HUB_OFFLINE",
+        fix: `Fetch it with nereid pull ${name}, without --offline and HF_HUB_OFFLINE`,
       },
     );
   }
@@ -49,7 +50,7 @@ export async function resolveRegistry(
 
 function registryUrl({ host }: RegistryName, { env }: ResolveContext): string {
   if (host !== undefined) return `${/^(?:localhost|127\.)/.test(host) ? "http" : "https"}://${host}`;
-  const { NEREID_OLLAMA_REGISTRY: given = "" } = env;
+  const { [REGISTRY_VARIABLE]: given = "" } = env;
   return given === "" ? `https://${DEFAULT_HOST}` : given.replace(/\/+$/, "");
 }
 
@@ -82,7 +83,13 @@ async function fetchModel(
   context: ResolveContext,
 ): Promise<RegistryManifest> {
   const { hub, signal, reporter } = context;
-  const connection: HubConnection = { endpoint: url, token: undefined, stallMs: hub.stallMs, signal };
+  const connection: HubConnection = {
+    endpoint: url,
+    token: undefined,
+    endpointVariable: REGISTRY_VARIABLE,
+    stallMs: hub.stallMs,
+    signal,
+  };
   const base = `${url}/v2/${parsed.namespace}/${parsed.model}`;
   const json = await fetchManifest(name, `${base}/manifests/${parsed.tag}`, connection, context);
   const manifest = parseManifest(json, `${base}/manifests/${parsed.tag}`);

@@ -25,7 +25,7 @@ export async function resolveUrl(name: string, url: URL, context: ResolveContext
   if (existsSync(path) && (!refreshes || hub.isOffline)) return found;
   if (hub.isOffline) {
     throw new ToolError(`${url.href} is not in ${store.downloads}, and the network may not be used`, {
-      fix: "Run it once without --offline",
+      fix: `Fetch it with nereid pull ${url.href}, without --offline and HF_HUB_OFFLINE`,
     });
   }
   await mkdir(folder, { recursive: true });
