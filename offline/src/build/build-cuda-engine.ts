@@ -10,7 +10,7 @@ import { readRankMapping } from "@nereid/server/formats/trtllm/rank-mapping";
 import type { StoredTensor, TensorSource } from "@nereid/server/formats/tensors/tensor-source";
 import { describeWeights, findPrefix } from "@nereid/server/models/weights/weight-plan";
 import { widenBlocks } from "@nereid/server/models/weights/widened-tensors";
-import { type OpenedDecoder, openDecoder } from "../checkpoint/convert-checkpoint.ts";
+import { type OpenedDecoder, openDecoder } from "../checkpoint/open-decoder.ts";
 import { expectWritable, writeEngineFolder } from "./engine-folder.ts";
 import { type EngineTensorPlan, type EngineWriter, planEngine } from "./engine-writer.ts";
 import { type MeasuredGpu, measureGpu } from "./measure-gpu.ts";

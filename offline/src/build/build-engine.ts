@@ -7,7 +7,7 @@ import { CpuDevice } from "@nereid/server/device/cpu/cpu-device";
 import { fillTensor, packedName } from "@nereid/server/models/cpu/weights";
 import { dtypeOf } from "@nereid/server/models/weights/weight-types";
 import { chooseGemms, type EngineChoice, type EnginePlan } from "./choose-gemms.ts";
-import { type OpenedDecoder, openDecoder } from "../checkpoint/convert-checkpoint.ts";
+import { type OpenedDecoder, openDecoder } from "../checkpoint/open-decoder.ts";
 import { expectWritable, writeEngineFolder } from "./engine-folder.ts";
 import { planEngine } from "./engine-writer.ts";
 import type { Reporter } from "@nereid/server/files/progress";

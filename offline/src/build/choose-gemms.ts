@@ -9,7 +9,8 @@ import type { EngineThreads } from "@nereid/server/formats/trtllm/engine-header"
 import { isPackedDtype, type TensorSource } from "@nereid/server/formats/tensors/tensor-source";
 import { type TypedPlan, typePlan } from "@nereid/server/models/cpu/weights";
 import { describeWeights, findPrefix, type WeightPlan } from "@nereid/server/models/weights/weight-plan";
-import { chooseCheckpointType, type OpenedDecoder } from "../checkpoint/convert-checkpoint.ts";
+import { chooseCheckpointType } from "../checkpoint/convert-checkpoint.ts";
+import { type OpenedDecoder } from "../checkpoint/open-decoder.ts";
 import {
   fastest,
   type MatrixShape,

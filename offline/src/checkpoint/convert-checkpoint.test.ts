@@ -9,7 +9,8 @@ import { append, contiguousBlocks, TestSequence } from "@nereid/server/engine/te
 import { Reporter } from "@nereid/server/files/progress";
 import { openSafetensorsFile } from "@nereid/server/formats/tensors/safetensors";
 import { maxDifference } from "@nereid/server/kernels/testing/run-op";
-import { type ConvertOptions, convertCheckpoint, openDecoder } from "./convert-checkpoint.ts";
+import { type ConvertOptions, convertCheckpoint } from "./convert-checkpoint.ts";
+import { openDecoder } from "./open-decoder.ts";
 
 const MODELS = fileURLToPath(new URL("../../../tests/parity/models/", import.meta.url));
 const NAMES = [

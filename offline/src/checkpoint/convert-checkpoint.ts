@@ -1,19 +1,18 @@
 /** Converts a Hugging Face folder to a TensorRT-LLM checkpoint. It knows no command line. */
-import { readFile } from "node:fs/promises";
-import { join } from "node:path";
 import type { FloatType } from "@nereid/server/device/cpu/convert-elements";
 import { createElementConverter } from "@nereid/server/device/cpu/element-converter";
 import type { Reporter } from "@nereid/server/files/progress";
 import { ToolError } from "@nereid/server/files/tool-error";
-import { type ModelFiles, openModelFiles } from "@nereid/server/formats/hf/model-files";
+import type { ModelFiles } from "@nereid/server/formats/hf/model-files";
 import { type LayoutMapping, stageTensors } from "@nereid/server/formats/trtllm/layout";
-import { type ParsedDecoder, parseDecoderConfig } from "@nereid/server/models/config/parse-decoder-config";
+import type { ParsedDecoder } from "@nereid/server/models/config/parse-decoder-config";
 import { findPrefix } from "@nereid/server/models/weights/weight-plan";
 import type { LinearStorage } from "../quantize/linear-storage.ts";
 import { integerQuantization, integersOf, StoredIntegers } from "../quantize/stored-integers.ts";
 import { type WeightOnlyBits, WeightOnlyStorage } from "../quantize/weight-only-storage.ts";
 import { checkpointConfig, NOT_QUANTIZED, type Quantization } from "./checkpoint-config.ts";
 import { type CheckpointSummary, writeCheckpoint } from "./checkpoint-writer.ts";
+import { type OpenedDecoder, openDecoder } from "./open-decoder.ts";
 
 export type DtypeName = "auto" | "float32" | "float16" | "bfloat16";
 
@@ -28,32 +27,6 @@ export interface ConvertOptions {
   readonly kvCacheAlgorithm?: "FP8" | undefined;
   readonly reporter: Reporter;
   readonly signal: AbortSignal;
-}
-
-export interface OpenedDecoder extends ModelFiles {
-  /** The folder's own config.json, if any. */
-  readonly source: unknown;
-  readonly parsed: ParsedDecoder;
-}
-
-/** @throws ToolError naming what the files lack */
-export async function openDecoder(modelDir: string): Promise<OpenedDecoder> {
-  const model = await openModelFiles(modelDir).catch((cause: unknown) => {
-    throw new ToolError(cause instanceof Error ? cause.message : String(cause), { cause });
-  });
-  try {
-    return { ...model, parsed: parseDecoderConfig(model.files), source: await ownConfig(modelDir) };
-  } catch (cause) {
-    await model.tensors.close();
-    throw new ToolError(cause instanceof Error ? cause.message : String(cause), { cause });
-  }
-}
-
-async function ownConfig(modelDir: string): Promise<unknown> {
-  return readFile(join(modelDir, "config.json"), "utf8").then(
-    (text) => JSON.parse(text) as unknown,
-    () => undefined,
-  );
 }
 
 export interface ConvertSummary extends CheckpointSummary {

@@ -5,7 +5,7 @@
 import { createElementConverter } from "@nereid/server/device/cpu/element-converter";
 import { type LayoutTensor, stageTensors } from "@nereid/server/formats/trtllm/layout";
 import { findPrefix } from "@nereid/server/models/weights/weight-plan";
-import type { OpenedDecoder } from "../checkpoint/convert-checkpoint.ts";
+import type { OpenedDecoder } from "../checkpoint/open-decoder.ts";
 import { type FactorsByName, RowReader, type WeightFactors } from "../checkpoint/row-reader.ts";
 import { type InputStats, type LinearSite, siteKey } from "./input-stats.ts";
 import { type Fold, layerFolds } from "./layer-folds.ts";

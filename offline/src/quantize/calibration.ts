@@ -7,7 +7,8 @@ import { ropeFactors } from "@nereid/server/models/config/rope-factors";
 import { numDecoderTensors, recordDecoder } from "@nereid/server/models/cpu/decoder";
 import type { DecoderModel } from "@nereid/server/models/cpu/decoder-model";
 import { loadDecoderWeights } from "@nereid/server/models/cpu/weights";
-import { chooseCheckpointType, type OpenedDecoder } from "../checkpoint/convert-checkpoint.ts";
+import { chooseCheckpointType } from "../checkpoint/convert-checkpoint.ts";
+import type { OpenedDecoder } from "../checkpoint/open-decoder.ts";
 import { type InputStats, StatsCollector, sitesByMatrix } from "./input-stats.ts";
 
 const BLOCK_SIZE = 16;

@@ -12,7 +12,7 @@ import { maxDifference } from "@nereid/server/kernels/testing/run-op";
 import { longTestsReason, testSize } from "../../../tests/support/long-tests.ts";
 import { checkpointConfig, NOT_QUANTIZED } from "../checkpoint/checkpoint-config.ts";
 import { writeCheckpoint } from "../checkpoint/checkpoint-writer.ts";
-import { openDecoder } from "../checkpoint/convert-checkpoint.ts";
+import { openDecoder } from "../checkpoint/open-decoder.ts";
 import { awqScales, searchFactors } from "./awq-search.ts";
 import { calibrate } from "./calibration.ts";
 import { Fp8Storage } from "./fp8-storage.ts";

@@ -14,9 +14,8 @@ import {
   type DtypeName,
   expectEvenSplit,
   keepIntegers,
-  type OpenedDecoder,
-  openDecoder,
 } from "../checkpoint/convert-checkpoint.ts";
+import { type OpenedDecoder, openDecoder } from "../checkpoint/open-decoder.ts";
 import { readTexts, tokenPieces } from "../run/text-data.ts";
 import { deviceName, type ToolDevice } from "../run/tool-device.ts";
 import { awqScales, type SearchedFactors, type SearchScales, searchFactors, smoothingScales } from "./awq-search.ts";

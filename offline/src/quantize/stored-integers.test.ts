@@ -11,7 +11,8 @@ import { Reporter } from "@nereid/server/files/progress";
 import { openSafetensorsFile } from "@nereid/server/formats/tensors/safetensors";
 import { safetensorsBytes, type TensorDraft } from "@nereid/server/formats/tensors/safetensors-writer.test-support";
 import { maxDifference } from "@nereid/server/kernels/testing/run-op";
-import { type ConvertOptions, convertCheckpoint, openDecoder } from "../checkpoint/convert-checkpoint.ts";
+import { type ConvertOptions, convertCheckpoint } from "../checkpoint/convert-checkpoint.ts";
+import { openDecoder } from "../checkpoint/open-decoder.ts";
 import { quantize } from "./quantize.ts";
 import { type IntegerFolder, writeIntegerModel } from "./quantized-model.test-support.ts";
 

@@ -50,6 +50,7 @@ async function createRunner(spec: EngineSpec): Promise<StepRunner> {
     cacheType: spec.kvCache?.type,
     attentionWindows: spec.kvCache?.attentionWindows,
     isDeterministic: spec.isDeterministic,
+    isReadyForPrompts: spec.warmUpSeconds !== 0,
     numStates: numEncoders ?? spec.engine.maxSequences,
     numSnapshots: numSnapshotsOf(spec.engine),
   });

@@ -27,7 +27,7 @@ const FLAGS = [
 export async function startLocalServer(
   repository: string,
   models: readonly string[],
-  spareHost: SpareHost,
+  spareHost: SpareHost | undefined,
 ): Promise<LocalServer> {
   const chosen =
     models.length === 0 ? [] : ["--model-control-mode=explicit", ...models.map((name) => `--load-model=${name}`)];
@@ -35,7 +35,11 @@ export async function startLocalServer(
   if (parsed.kind === "usage") throw new Error(parsed.text);
   const { options } = parsed;
   try {
-    const server = await startServer(options, new ServerLog(logSettings(options.log)), { spareHost });
+    const server = await startServer(
+      options,
+      new ServerLog(logSettings(options.log)),
+      spareHost === undefined ? {} : { spareHost },
+    );
     const port = server.endpoints.get("http")?.port ?? 0;
     return {
       url: `http://${HOST}:${port}`,

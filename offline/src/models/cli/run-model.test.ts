@@ -159,9 +159,10 @@ test("nereid run says what is missing", async () => {
   assert.match(unknown.stderr, /org\/none at 'main' is not complete in .*hub, and the network may not be used/);
 });
 
-test("isForEngine() knows the command line of run.py by its flags", () => {
+test("isForEngine() knows the command line of run.py by its flags", async () => {
   const engine = ["--max_output_len 8", "--temperature 1 --input_text a", "--engine-dir=x --help", "--max_out 1"];
   const chat = ["org/model --max_output_len 8", "--temperature 1 org/model", "--help", "", "--system x m"];
-  const parse = (line: string): boolean => isForEngine(line.split(" ").filter(Boolean));
-  assert.deepEqual([...engine, ...chat].map(parse), [...engine.map(() => true), ...chat.map(() => false)]);
+  const parse = (line: string): Promise<boolean> => isForEngine(line.split(" ").filter(Boolean));
+  const found = await Promise.all([...engine, ...chat].map(parse));
+  assert.deepEqual(found, [...engine.map(() => true), ...chat.map(() => false)]);
 });

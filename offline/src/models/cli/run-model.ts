@@ -12,7 +12,6 @@ import type { ChatPart, ChatServer } from "../chat/chat-client.ts";
 import { ChatSession, speedText } from "../chat/chat-session.ts";
 import type { ChatSettings } from "../chat/chat-settings.ts";
 import { findServer, modelOf } from "../chat/find-server.ts";
-import { chatInTerminal } from "../chat/terminal-chat.ts";
 import { prepareModel } from "../prepare/prepare-model.ts";
 import { resolveModel } from "../resolve/resolve-model.ts";
 import type { ResolveContext } from "../resolve/resolved-model.ts";
@@ -91,17 +90,23 @@ interface OpenedServer extends AsyncDisposable {
 async function openServer({ values, positionals, reporter, signal }: Context, isChat: boolean): Promise<OpenedServer> {
   const [name = ""] = positionals;
   const context = resolveContext(values, { reporter, signal });
+  // The engine's process and the server load their modules while the model is looked for. A server that has the model needs neither.
+  using spareHost = values.server === undefined ? new SpareHost({ entry: hostEntry() }) : undefined;
   const found = await findRunning(name, values, context);
   if (found !== undefined) {
     if (isChat) reporter.info(`${found.model} at ${found.url}`);
     return { chat: found, [Symbol.asyncDispose]: () => Promise.resolve() };
   }
   const resolved = await resolveModel(name, context);
-  // The engine's process and the server load their modules at the same time as the files are looked at.
-  using spareHost = new SpareHost({ entry: hostEntry() });
   const loading = import("../chat/local-server.ts");
   const others = values.set === undefined ? new Map() : parseTemplateValues(values.set, () => false).values;
-  const options = { maxBatchSize: BATCH_SIZE, weightType: values["weight-type"], engine: engineOf(values), others };
+  const options = {
+    maxBatchSize: BATCH_SIZE,
+    weightType: values["weight-type"],
+    engine: engineOf(values),
+    skipsWarmUp: true,
+    others,
+  };
   const { repository, servedName, lines, system } = await prepareModel(resolved, options, context);
   if (isChat) for (const line of lines) reporter.info(line);
   if (isChat) reporter.info("Loading ...");
@@ -143,6 +148,7 @@ async function chatHere(session: ChatSession, { reporter, values }: Context): Pr
   reporter.info("Ask, or type /help. Control-D ends.");
   const { store } = resolveContext(values, { reporter, signal: new AbortController().signal });
   const historyFile = join(store.root, "chat-history");
+  const { chatInTerminal } = await import("../chat/terminal-chat.ts");
   await chatInTerminal(session, { input: process.stdin, output: process.stdout, historyFile });
 }
 

@@ -12,8 +12,8 @@ import { readGgufSummary } from "@nereid/server/formats/gguf/gguf";
 import { ggmlTypeName } from "@nereid/server/formats/gguf/type-names";
 import type { TensorSource } from "@nereid/server/formats/tensors/tensor-source";
 import { loadTokenizer } from "@nereid/server/formats/tokenizer/tokenizer-files";
-import { openDecoder } from "../../checkpoint/convert-checkpoint.ts";
-import { findTokenizer } from "../../repository/create/repository-stage.ts";
+import { openDecoder } from "../../checkpoint/open-decoder.ts";
+import { findTokenizer } from "../../repository/create/find-tokenizer.ts";
 
 export interface ModelFacts {
   /** Engine that computes it. */

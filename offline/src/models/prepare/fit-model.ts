@@ -11,7 +11,7 @@ import { formatBytes } from "@nereid/server/files/progress-text";
 import { typePlan } from "@nereid/server/models/cpu/weights";
 import { listWeights } from "@nereid/server/models/weights/weight-list";
 import { timeDecode, variantsOf } from "../../build/measure-gemms.ts";
-import { openDecoder } from "../../checkpoint/convert-checkpoint.ts";
+import { openDecoder } from "../../checkpoint/open-decoder.ts";
 import { textTable } from "../cli/text-table.ts";
 import { BLOCK_SIZE, NARROWER } from "./describe-model.ts";
 

@@ -8,7 +8,6 @@ import { findGpus } from "@nereid/server/device/cuda/find-gpus";
 import { type EngineName, type EngineSpec, GPU_MATRICES, WEIGHT_TYPES } from "@nereid/server/engine/engine-spec";
 import { Reporter } from "@nereid/server/files/progress";
 import { ToolError } from "@nereid/server/files/tool-error";
-import { initRepository } from "../../repository/create/init-repo.ts";
 import type { ResolveContext, ResolvedModel } from "../resolve/resolved-model.ts";
 import { chooseCpuMemory, describeModel, factsLine, type ModelFacts, planLlamaCpp } from "./describe-model.ts";
 
@@ -19,6 +18,8 @@ export interface PrepareOptions {
   readonly weightType: string | undefined;
   /** The parameter `engine`; undefined: auto. */
   readonly engine?: EngineName | undefined;
+  /** Whether the first tokens are wanted sooner than steady times: the engine on a CPU is ready without a trial. */
+  readonly skipsWarmUp?: boolean;
   /** Further parameters of the engine. */
   readonly parameters?: Readonly<Record<string, string>> | undefined;
   /** Placeholders of the templates, as in `nereid init-repo --set`. */
@@ -50,7 +51,11 @@ export async function prepareModel(
   const facts = await describeModel(model.path, options.engine);
   const [gpu] = facts.engine === "nereid" ? findGpus().gpus : [];
   const choice = await chooseMemory(model.path, facts, options, gpu !== undefined);
-  const parameters = { ...options.parameters, ...engineParameters(model, choice.weightType, options.engine) };
+  const parameters = {
+    ...(options.skipsWarmUp === true && gpu === undefined ? { warmup_seconds: "0" } : {}),
+    ...options.parameters,
+    ...engineParameters(model, choice.weightType, options.engine),
+  };
   const repository = await writeRepository(model, parameters, gpu !== undefined, options, context);
   const device = gpu === undefined ? "the CPU" : `GPU ${gpu.ordinal} (${gpu.name})`;
   const by = facts.engine === "nereid" ? "" : ` by ${facts.engine}`;
@@ -139,6 +144,8 @@ async function writeRepository(
   const key = [model.path, parameters, usesGpu, maxBatchSize, [...others], LAYOUT];
   const repository = store.repository(model.name, key);
   if (existsSync(repository)) return repository;
+  // It examines what it writes with much of the server: who has the repository already does not wait for that.
+  const { initRepository } = await import("../../repository/create/init-repo.ts");
   try {
     await initRepository({
       modelDir: model.path,

@@ -1,10 +1,7 @@
-/** Finds the model of a name wherever it may be, and fetches it when it is not here. */
+/** Finds the model of a name wherever it may be, and fetches it when it is not here. Modules of the network are loaded for names of it. */
 import { existsSync } from "node:fs";
 import { parseModelName } from "../name/model-name.ts";
-import { resolveHub } from "./resolve-hub.ts";
 import { resolvePath } from "./resolve-path.ts";
-import { resolveRegistry } from "./resolve-registry.ts";
-import { resolveUrl } from "./resolve-url.ts";
 import type { ResolveContext, ResolvedModel } from "./resolved-model.ts";
 
 /** @throws ToolError that says what was looked for, where, and what would help */
@@ -22,10 +19,10 @@ async function resolveExact(name: string, context: ResolveContext): Promise<Reso
     case "path":
       return resolvePath(parsed.path);
     case "hub":
-      return resolveHub(name, parsed, context);
+      return (await import("./resolve-hub.ts")).resolveHub(name, parsed, context);
     case "url":
-      return resolveUrl(name, parsed.url, context);
+      return (await import("./resolve-url.ts")).resolveUrl(name, parsed.url, context);
     case "registry":
-      return resolveRegistry(name, parsed, context);
+      return (await import("./resolve-registry.ts")).resolveRegistry(name, parsed, context);
   }
 }

@@ -12,7 +12,7 @@ import { isPackedTensors } from "@nereid/server/formats/trtllm/engine-file";
 import { typePlan } from "@nereid/server/models/cpu/weights";
 import { describeWeights, findPrefix } from "@nereid/server/models/weights/weight-plan";
 import { engineProblem } from "../../build/engine-target.ts";
-import { type OpenedDecoder, openDecoder } from "../../checkpoint/convert-checkpoint.ts";
+import { type OpenedDecoder, openDecoder } from "../../checkpoint/open-decoder.ts";
 import { lineOfParameter } from "./config-lines.ts";
 import type { ExaminedModel } from "./examined-model.ts";
 import { gitLfsProblem } from "./misplaced-files.ts";

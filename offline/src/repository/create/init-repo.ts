@@ -8,20 +8,12 @@ import { ENGINE_NAMES } from "@nereid/server/engine/engine-spec";
 import { requireFreeBytes } from "@nereid/server/files/disk-space";
 import type { Reporter } from "@nereid/server/files/progress";
 import { ToolError } from "@nereid/server/files/tool-error";
-import { openDecoder } from "../../checkpoint/convert-checkpoint.ts";
+import { openDecoder } from "../../checkpoint/open-decoder.ts";
 import { findPlaceholders } from "../../template/template-text.ts";
 import type { Finding } from "../check/finding.ts";
 import { parameters } from "./config-text.ts";
-import {
-  copyAll,
-  examine,
-  expectRoom,
-  filesToCopy,
-  findTokenizer,
-  openStage,
-  show,
-  totalBytes,
-} from "./repository-stage.ts";
+import { findTokenizer } from "./find-tokenizer.ts";
+import { copyAll, examine, expectRoom, filesToCopy, openStage, show, totalBytes } from "./repository-stage.ts";
 import { fillRepositoryFile, repositoryValues } from "./repository-values.ts";
 import { TEMPLATE_MODELS, templateFolder } from "./template-folder.ts";
 

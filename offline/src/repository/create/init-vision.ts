@@ -8,18 +8,10 @@ import { exportOnnx } from "@nereid/onnx-tools/export-onnx";
 import { requireFreeBytes } from "@nereid/server/files/disk-space";
 import { ToolError } from "@nereid/server/files/tool-error";
 import { readHfConfig } from "@nereid/server/formats/hf/config";
-import { openDecoder } from "../../checkpoint/convert-checkpoint.ts";
+import { openDecoder } from "../../checkpoint/open-decoder.ts";
+import { findTokenizer } from "./find-tokenizer.ts";
 import type { InitOptions, InitResult } from "./init-repo.ts";
-import {
-  copyAll,
-  examine,
-  expectRoom,
-  filesToCopy,
-  findTokenizer,
-  openStage,
-  show,
-  totalBytes,
-} from "./repository-stage.ts";
+import { copyAll, examine, expectRoom, filesToCopy, openStage, show, totalBytes } from "./repository-stage.ts";
 import { visionConfigs } from "./vision-configs.ts";
 import { type VisionModel, visionModel } from "./vision-model.ts";
 import { VISION_MODELS } from "./vision-names.ts";

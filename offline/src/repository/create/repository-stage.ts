@@ -1,28 +1,16 @@
 /** Stages models beside a repository, examines them, and moves them into it when all would load. Knows no model. */
 import { constants, existsSync } from "node:fs";
 import { copyFile, mkdir, readdir, stat } from "node:fs/promises";
-import { basename, dirname, join, resolve } from "node:path";
+import { basename, join } from "node:path";
 import { type AtomicFolder, moveFolder, openAtomicFolder } from "@nereid/server/files/atomic-output";
 import type { Reporter } from "@nereid/server/files/progress";
 import { ToolError } from "@nereid/server/files/tool-error";
-import { hasTokenizerFiles } from "@nereid/server/formats/tokenizer/tokenizer-files";
 import { diagnose } from "../check/doctor.ts";
 import { type Finding, findingText } from "../check/finding.ts";
 
 export interface StageTools {
   readonly reporter: Reporter;
   readonly signal: AbortSignal;
-}
-
-/** A folder with tokenizer.json, before the tokenizer of a GGUF file. @throws ToolError when there is neither */
-export async function findTokenizer(given: string | undefined, model: string): Promise<string> {
-  const isFolder = (await stat(model)).isDirectory();
-  const folder = resolve(given ?? (isFolder ? model : dirname(model)));
-  if (existsSync(join(folder, "tokenizer.json"))) return folder;
-  if (given === undefined && hasTokenizerFiles(model)) return model;
-  throw new ToolError(`There is no tokenizer.json in ${folder}`, {
-    fix: "Give --tokenizer with the folder of the model's Hugging Face tokenizer; where there is only tokenizer.model, save it once with transformers' AutoTokenizer",
-  });
 }
 
 /** Whether models of these `names` can be added. @throws ToolError */

@@ -80,9 +80,9 @@ export class CpuDevice {
     return this.#denseGemms;
   }
 
-  /** For graphs made from now on that multiply many rows with matrices of f32. Some 50 ms; does nothing where it gains nothing. */
-  openDenseGemms(): void {
-    if (!this.isDeterministic) this.#denseGemms ??= DenseGemms.open(this.numThreads);
+  /** For graphs made from now on that multiply many rows with matrices of f32. Does nothing where it gains nothing. */
+  useDenseGemms(): void {
+    if (!this.isDeterministic) this.#denseGemms ??= DenseGemms.for(this.numThreads);
   }
 
   /** Runs an allocated graph over `numRows` rows, and `products` where it comes to them. One at a time: the next waits. */

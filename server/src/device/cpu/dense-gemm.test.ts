@@ -8,7 +8,7 @@ import type { CpuTensor } from "./cpu-tensor.ts";
 import { DenseGemms } from "./dense-gemm.ts";
 
 const device = new CpuDevice({ numThreads: 2 });
-device.openDenseGemms();
+device.useDenseGemms();
 after(() => device.close());
 
 interface Sizes {
@@ -68,7 +68,7 @@ test("run() leaves the event loop free between the GEMMs of a long graph", async
 test("takes() is for many rows of f32 and matrices that are worth a node", () => {
   const graph = new CpuGraph(device);
   graph.begin(64);
-  const dense = DenseGemms.open(1);
+  const dense = DenseGemms.for(1);
   assert.ok(dense !== undefined);
   const products = dense.forGraph(device.ggml);
   const floats = (shape: readonly [number, number]): CpuTensor => graph.empty("f32", shape);
@@ -87,10 +87,10 @@ test("takes() is for many rows of f32 and matrices that are worth a node", () =>
   graph.close();
 });
 
-test("openDenseGemms() does nothing on a deterministic device, nor for more threads than were measured", async () => {
+test("useDenseGemms() does nothing on a deterministic device, nor for more threads than were measured", async () => {
   const deterministic = new CpuDevice({ numThreads: 1, isDeterministic: true });
-  deterministic.openDenseGemms();
+  deterministic.useDenseGemms();
   assert.equal(deterministic.denseGemms, undefined);
   await deterministic.close();
-  assert.equal(DenseGemms.open(3), undefined);
+  assert.equal(DenseGemms.for(3), undefined);
 });

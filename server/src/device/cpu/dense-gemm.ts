@@ -19,49 +19,58 @@ const MAX_THREADS = 2;
 /** Some 40 ms of one thread. */
 const SHORT_FLOPS = 4e9;
 
-/** ONNX Runtime, for the graphs of a device. */
+/** ONNX Runtime, for the graphs of a device. It is loaded with the first GEMM, some 50 ms, unless it is opened before. */
 export class DenseGemms {
-  readonly #runtime: OnnxRuntime;
-  readonly #product: FloatMatmul;
+  readonly #numThreads: number;
+  #runtime: OnnxRuntime | undefined;
+  #product: FloatMatmul | undefined;
+  #isOpened = false;
 
-  private constructor(runtime: OnnxRuntime, numThreads: number) {
-    this.#runtime = runtime;
-    this.#product = runtime.createFloatMatmul(numThreads);
+  private constructor(numThreads: number) {
+    this.#numThreads = numThreads;
   }
 
-  /** Undefined where it gains nothing or there is none: ggml computes all. */
-  static open(numThreads: number): DenseGemms | undefined {
-    if (numThreads > MAX_THREADS) return undefined;
-    try {
-      return new DenseGemms(new OnnxRuntime({ isVerbose: false }), numThreads);
-    } catch {
-      return undefined;
-    }
+  /** Undefined where it gains nothing: ggml computes all. */
+  static for(numThreads: number): DenseGemms | undefined {
+    return numThreads > MAX_THREADS ? undefined : new DenseGemms(numThreads);
   }
 
   forGraph(ggml: Ggml): GraphGemms {
-    return new GraphGemms(ggml, this.#product);
+    return new GraphGemms(ggml, () => this.open());
+  }
+
+  /** Undefined where there is no ONNX Runtime: ggml computes all. */
+  open(): FloatMatmul | undefined {
+    if (this.#isOpened) return this.#product;
+    this.#isOpened = true;
+    try {
+      this.#runtime = new OnnxRuntime({ isVerbose: false });
+      this.#product = this.#runtime.createFloatMatmul(this.#numThreads);
+    } catch {
+      this.#product = undefined;
+    }
+    return this.#product;
   }
 
   close(): void {
-    this.#product.close();
-    this.#runtime.close();
+    this.#product?.close();
+    this.#runtime?.close();
   }
 }
 
 /** The GEMMs of one graph: the graph's thread waits while the event loop's computes. */
 export class GraphGemms {
   readonly #ggml: Ggml;
-  readonly #product: FloatMatmul;
+  readonly #open: () => FloatMatmul | undefined;
   readonly #work: Callback;
   /** Operands by the tensor of the result, of the graph being recorded or run. */
   readonly #due = new Map<Address, { readonly weight: CpuTensor; readonly x: CpuTensor }>();
   #numFlops = 0;
   #failure: unknown;
 
-  constructor(ggml: Ggml, product: FloatMatmul) {
+  constructor(ggml: Ggml, open: () => FloatMatmul | undefined) {
     this.#ggml = ggml;
-    this.#product = product;
+    this.#open = open;
     this.#work = callback("void", ["void*", "int", "int", "void*"], (result: Address) => this.#compute(result));
   }
 
@@ -81,7 +90,8 @@ export class GraphGemms {
     const numElements = numOutputs * numInputs;
     const minRows = numElements < LARGE_ELEMENTS ? MIN_ROWS : MIN_ROWS_OF_LARGE;
     if (weight.type !== "f32" || numRows < minRows || numElements < MIN_ELEMENTS) return false;
-    return this.#ggml.base.isContiguous(weight.handle) && this.#ggml.base.isContiguous(x.handle);
+    const { base } = this.#ggml;
+    return base.isContiguous(weight.handle) && base.isContiguous(x.handle) && this.#open() !== undefined;
   }
 
   /** Records x . weight^T as a node in `context`; the tensor of its result. */
@@ -122,7 +132,7 @@ export class GraphGemms {
       const [numRows = 0, numInputs = 0] = x.shape;
       const [numOutputs = 0] = weight.shape;
       const sizes = { numRows, numInputs, numOutputs };
-      this.#product.run(this.#dataOf(x.handle), this.#dataOf(weight.handle), this.#dataOf(result), sizes);
+      this.#open()?.run(this.#dataOf(x.handle), this.#dataOf(weight.handle), this.#dataOf(result), sizes);
     } catch (error) {
       this.#failure ??= error;
     }

@@ -50,6 +50,8 @@ export interface DecoderRunnerOptions {
   readonly attentionWindows?: readonly number[] | undefined;
   /** Logits of a sequence do not depend on the step's other sequences, on chunks, nor on blocks, to the bit. Slower. */
   readonly isDeterministic?: boolean | undefined;
+  /** False: the library for the GEMMs of prompts is loaded with the first of them, which is late and not at all for short ones. */
+  readonly isReadyForPrompts?: boolean | undefined;
   /** Sequences whose states are kept, for models with recurrent layers, or whose encoder's rows are. */
   readonly numStates?: number | undefined;
   /** States at ends of blocks that are kept beside them. */
@@ -94,7 +96,8 @@ async function loadRunner({ files, tensors }: ModelFiles, options: DecoderRunner
   let weights: DecoderWeights | undefined;
   try {
     weights = await loadDecoderWeights(device, { ...parsed, config }, tensors, options.weightType, ropes);
-    if (weights.layers.some(({ qkv }) => qkv.weight.type === "f32")) device.openDenseGemms();
+    if (weights.layers.some(({ qkv }) => qkv.weight.type === "f32")) device.useDenseGemms();
+    if (options.isReadyForPrompts !== false) device.denseGemms?.open();
     const ropeMagnitudes = ropes.map(({ magnitude }) => magnitude);
     const targets = loraTargets(config, parsed.weights);
     const encoderConfig = parsed.encoder?.config;
