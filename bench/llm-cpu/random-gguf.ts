@@ -54,6 +54,8 @@ const FORMATS: Readonly<Record<WeightFormat, { type: number; elements: number; b
 };
 const GGML_F32 = 0;
 const MAX_CONTEXT = 4096;
+/** The word of the only merge. */
+const MERGED = "ab";
 
 export async function writeRandomGguf(path: string, shape: Shape, format: WeightFormat): Promise<void> {
   const tensors = tensorsOf(shape);
@@ -108,7 +110,7 @@ function tensorsOf({ hidden, heads, kvHeads, headDim, mlp, vocab, layers }: Shap
 }
 
 function fieldsOf({ hidden, heads, kvHeads, headDim, mlp, vocab, layers }: Shape): GgufField[] {
-  const words = Array.from({ length: vocab }, (_, i) => (i < 256 ? byteText(i) : `w${i}`));
+  const words = Array.from({ length: vocab }, (_, i) => (i < 256 ? byteText(i) : i === 256 ? MERGED : `w${i}`));
   return [
     ["general.architecture", STRING, "llama"],
     ["general.name", STRING, "random"],
@@ -132,10 +134,14 @@ function fieldsOf({ hidden, heads, kvHeads, headDim, mlp, vocab, layers }: Shape
   ];
 }
 
-/** The visible character that stands for a byte in byte-level vocabularies. */
+const IS_VISIBLE: readonly boolean[] = Array.from({ length: 256 }, (_, byte) => {
+  return (byte >= 33 && byte <= 126) || (byte >= 161 && byte <= 172) || byte >= 174;
+});
+
+/** The visible character that stands for a byte in byte-level vocabularies (GPT-2, encoder.py, `bytes_to_unicode`). */
 function byteText(byte: number): string {
-  const isVisible = (byte >= 33 && byte <= 126) || (byte >= 161 && byte <= 172) || byte >= 174;
-  return String.fromCodePoint(isVisible ? byte : 256 + byte);
+  const numHidden = IS_VISIBLE.slice(0, byte).filter((isVisible) => !isVisible).length;
+  return String.fromCodePoint(IS_VISIBLE[byte] === true ? byte : 256 + numHidden);
 }
 
 function byteSize({ sizes, isMatrix }: RandomTensor, format: WeightFormat): number {

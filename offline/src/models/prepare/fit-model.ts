@@ -3,8 +3,10 @@
  * rate of one answer, from measured times of its GEMMs. Attention, sampling and the way to the client are left out of the
  * rate, which is therefore an upper bound.
  */
+import { availableProcessors } from "@nereid/server/device/cpu/available-processors";
 import type { WeightType } from "@nereid/server/device/cpu/convert-elements";
 import { CpuDevice } from "@nereid/server/device/cpu/cpu-device";
+import { DenseGemms } from "@nereid/server/device/cpu/dense-gemm";
 import { planCpuMemory } from "@nereid/server/engine/cpu/memory-demand";
 import { DEFAULT_ENGINE_CONFIG } from "@nereid/server/engine/engine-config";
 import { formatBytes } from "@nereid/server/files/progress-text";
@@ -15,8 +17,11 @@ import { openDecoder } from "../../checkpoint/open-decoder.ts";
 import { textTable } from "../cli/text-table.ts";
 import { BLOCK_SIZE, NARROWER } from "./describe-model.ts";
 
+const MIB: number = 2 ** 20;
 /** The engine's process without a model: code, heap and libraries (bench/results/fit.md). */
-export const ENGINE_PROCESS_BYTES: number = 100 * 2 ** 20;
+const PROCESS_BYTES: number = 98 * MIB;
+/** Pages and buffers of ONNX Runtime, which computes GEMMs of matrices in f32 where there are few processors. */
+const DENSE_GEMM_BYTES: number = 14 * MIB;
 
 export interface Fit {
   /** Undefined: as the files have them. */
@@ -27,6 +32,19 @@ export interface Fit {
   readonly cacheTokens: number;
   /** Rate of one answer. Undefined for experts, of which each token takes others, and where it does not fit. */
   readonly tokensPerSecond: number | undefined;
+}
+
+/** The engine's process with this model's types of weights, and without the model. */
+export async function engineProcessBytes(modelDir: string, weightType: WeightType | undefined): Promise<number> {
+  if (DenseGemms.for(availableProcessors()) === undefined) return PROCESS_BYTES;
+  const { parsed, tensors } = await openDecoder(modelDir);
+  try {
+    const operands = listWeights(parsed, tensors).plans.filter(({ isGemmOperand }) => isGemmOperand);
+    const hasFloats = operands.some((plan) => typePlan(plan, tensors, weightType).type === "f32");
+    return PROCESS_BYTES + (hasFloats ? DENSE_GEMM_BYTES : 0);
+  } finally {
+    await tensors.close();
+  }
 }
 
 /** Rows from the widest type to the narrowest. `freeBytes`: memory that the model may take. */
@@ -47,7 +65,7 @@ export async function fitOnCpu(
     ).catch(() => undefined);
     fits.push({
       weightType,
-      numBytes: plan === undefined ? undefined : plan.numBytes + ENGINE_PROCESS_BYTES,
+      numBytes: plan === undefined ? undefined : plan.numBytes + (await engineProcessBytes(modelDir, weightType)),
       cacheTokens: (plan?.numBlocks ?? 0) * BLOCK_SIZE,
       tokensPerSecond: plan === undefined ? undefined : await measureRate(modelDir, weightType),
     });
