@@ -6,7 +6,9 @@ import { runningServers } from "../store/running-servers.ts";
 import { type ChatServer, headersOf } from "./chat-client.ts";
 
 const USUAL_URL = "http://127.0.0.1:8000";
-const TIMEOUT_MS = 2000;
+/** For a server that may be there, and for one that is: it may read a vocabulary first, on a busy machine. */
+const PROBE_MS = 2000;
+const ANSWER_MS = 120_000;
 
 /** Undefined: none serves it. */
 export async function findServer(
@@ -16,17 +18,21 @@ export async function findServer(
 ): Promise<ChatServer | undefined> {
   const urls = [...new Set([...runningServers(store).map(({ url }) => url), USUAL_URL])];
   for (const url of urls) {
-    const names = await listModels({ url, apiKey }).catch((): readonly string[] => []);
+    const names = await listModels({ url, apiKey }, PROBE_MS).catch((): readonly string[] => []);
     if (names.includes(model)) return { url, model, apiKey };
   }
   return undefined;
 }
 
 /** The model of a server for chats: the one of that name, or the only one. @throws ToolError */
-export async function modelOf(server: Omit<ChatServer, "model">, wanted: string | undefined): Promise<ChatServer> {
-  const names = await listModels(server);
+export async function modelOf(
+  server: Omit<ChatServer, "model">,
+  wanted: string | undefined,
+  timeoutMs: number = ANSWER_MS,
+): Promise<ChatServer> {
+  const names = await listModels(server, timeoutMs);
   const [only] = names;
-  const usual = ["ensemble", "tensorrt_llm"].find((name) => names.includes(name));
+  const usual = ["ensemble", "vlm", "tensorrt_llm"].find((name) => names.includes(name));
   const model = wanted ?? (names.length === 1 ? only : usual);
   if (model !== undefined && names.includes(model)) return { ...server, model };
   if (only === undefined) throw new ToolError(`The server at ${server.url} has no model of text`);
@@ -60,8 +66,8 @@ export async function findModel(
   let refusal: unknown;
   for (const each of urls) {
     try {
-      const chat = await modelOf({ url: each, apiKey }, model);
-      const entry = (await modelEntries(chat)).find(({ id }) => id === chat.model);
+      const chat = await modelOf({ url: each, apiKey }, model, url === undefined ? PROBE_MS : ANSWER_MS);
+      const entry = (await modelEntries(chat, ANSWER_MS)).find(({ id }) => id === chat.model);
       return { chat, contextLength: entry?.contextLength };
     } catch (error) {
       refusal ??= error;
@@ -71,8 +77,11 @@ export async function findModel(
 }
 
 /** Names of the models that chat. @throws ToolError when nobody answers, or refuses */
-export async function listModels(server: Omit<ChatServer, "model">): Promise<readonly string[]> {
-  return (await modelEntries(server)).map(({ id }) => id);
+export async function listModels(
+  server: Omit<ChatServer, "model">,
+  timeoutMs: number = ANSWER_MS,
+): Promise<readonly string[]> {
+  return (await modelEntries(server, timeoutMs)).map(({ id }) => id);
 }
 
 interface ModelEntry {
@@ -80,8 +89,8 @@ interface ModelEntry {
   readonly contextLength: number | undefined;
 }
 
-async function modelEntries(server: Omit<ChatServer, "model">): Promise<readonly ModelEntry[]> {
-  const signal = AbortSignal.timeout(TIMEOUT_MS);
+async function modelEntries(server: Omit<ChatServer, "model">, timeoutMs: number): Promise<readonly ModelEntry[]> {
+  const signal = AbortSignal.timeout(timeoutMs);
   const response = await fetch(`${server.url}/v1/models`, { headers: headersOf(server), signal }).catch(
     (cause: unknown) => {
       throw new ToolError(`No server answers at ${server.url}`, { cause, fix: "Start one: nereid serve NAME" });

@@ -8,10 +8,11 @@ import { hostEntry } from "@nereid/server/engine/host/host-entry";
 import { SpareHost } from "@nereid/server/engine/host/spare-host";
 import { ToolError } from "@nereid/server/files/tool-error";
 import { parseTemplateValues } from "../../template/template-values.ts";
-import type { ChatPart, ChatServer } from "../chat/chat-client.ts";
+import type { ChatMessage, ChatPart, ChatServer } from "../chat/chat-client.ts";
 import { ChatSession, speedText } from "../chat/chat-session.ts";
 import type { ChatSettings } from "../chat/chat-settings.ts";
 import { findServer, modelOf } from "../chat/find-server.ts";
+import { withImages } from "../chat/image-paths.ts";
 import { prepareModel } from "../prepare/prepare-model.ts";
 import { resolveModel } from "../resolve/resolve-model.ts";
 import type { ResolveContext } from "../resolve/resolved-model.ts";
@@ -70,10 +71,12 @@ export async function runModelCommand(argv: readonly string[]): Promise<void> {
   });
 }
 
-/** Undefined: a person is to ask. */
-async function onlyPrompt(words: readonly string[]): Promise<string | undefined> {
+/** Undefined: a person is to ask. Words of the command line may name images; piped text is taken as it is. */
+async function onlyPrompt(words: readonly string[]): Promise<ChatMessage["content"] | undefined> {
   const piped = process.stdin.isTTY ? "" : (await readText(process.stdin)).trim();
-  const prompt = [words.join(" "), piped].filter((part) => part !== "").join("\n\n");
+  const asked = await withImages(words.join(" "));
+  if (typeof asked !== "string") return piped === "" ? asked : [...asked, { type: "text", text: piped }];
+  const prompt = [asked, piped].filter((part) => part !== "").join("\n\n");
   if (prompt !== "") return prompt;
   if (!process.stdin.isTTY)
     throw new UsageError("there is no question: standard input is empty, and no prompt was given");
@@ -152,7 +155,11 @@ async function chatHere(session: ChatSession, { reporter, values }: Context): Pr
   await chatInTerminal(session, { input: process.stdin, output: process.stdout, historyFile });
 }
 
-async function answerOnce(session: ChatSession, prompt: string, { reporter, signal, values }: Context): Promise<void> {
+async function answerOnce(
+  session: ChatSession,
+  prompt: ChatMessage["content"],
+  { reporter, signal, values }: Context,
+): Promise<void> {
   const isText = reporter.mode !== "json";
   const reader = new AbortController();
   process.stdout.on("error", () => reader.abort(new Error("the reader has gone"))); // such as head, which has enough
