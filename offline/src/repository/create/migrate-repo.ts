@@ -6,9 +6,10 @@ import { existsSync } from "node:fs";
 import { cp, mkdir, readdir, readFile, writeFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { ToolError } from "@nereid/server/files/tool-error";
+import { findTokenizer } from "./find-tokenizer.ts";
 import { expectServed, type InitOptions, type InitResult } from "./init-repo.ts";
 import { migratedConfig } from "./migrate-config.ts";
-import { examine, expectRoom, findTokenizer, openStage, show } from "./repository-stage.ts";
+import { examine, expectRoom, openStage, show } from "./repository-stage.ts";
 import { repositoryValues } from "./repository-values.ts";
 import { TEMPLATE_MODELS } from "./template-folder.ts";
 
