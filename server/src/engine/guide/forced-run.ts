@@ -22,6 +22,9 @@ export function createForcedRun(vocabSize: number): ForcedRun {
   };
 }
 
+/** For sessions whose runs nobody reads. */
+export const NO_RUN: ForcedRun = { tokens: new Int32Array(1), masks: new Int32Array(0) };
+
 export function forcedTokens({ tokens }: ForcedRun): Int32Array {
   return tokens.subarray(1, 1 + (tokens[0] ?? 0));
 }

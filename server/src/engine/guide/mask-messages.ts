@@ -16,7 +16,10 @@ export interface MaskThreadData {
 }
 
 /** The same for all threads of a model. */
-export type MaskThreadOptions = Omit<MaskThreadData, "current" | "vocabulary">;
+export interface MaskThreadOptions extends Omit<MaskThreadData, "current" | "vocabulary"> {
+  /** Tokens that a guide forces are written too, with their masks. Default: true. */
+  readonly hasForcedRuns?: boolean | undefined;
+}
 
 export interface OpenSession {
   readonly session: number;
@@ -27,8 +30,8 @@ export interface OpenSession {
   readonly tokens: readonly number[];
   /** On shared memory; the thread writes the mask of the next token there. */
   readonly mask: Int32Array;
-  /** On shared memory; written after the mask. */
-  readonly forced: ForcedRun;
+  /** On shared memory; written after the mask. Absent: nobody reads forced runs. */
+  readonly forced: ForcedRun | undefined;
 }
 
 /** Steps of one turn, or a session to open. Steps overtake sessions that wait to be opened, other than their own. */

@@ -1,10 +1,16 @@
 /** The guide of one sequence, as the step loop sees it: its mask is in memory that a mask thread writes. */
 import { invalidArgument, type ServerError } from "../../core/server-error.ts";
-import { createForcedRun, type ForcedRun, forcedTokens, maskBehind } from "./forced-run.ts";
+import { createForcedRun, type ForcedRun, forcedTokens, maskBehind, NO_RUN } from "./forced-run.ts";
 import type { GrammarSource } from "./grammar-source.ts";
 import type { Grammar } from "./guide-grammar.ts";
 import type { GuideSession } from "./guides.ts";
-import { CLOSE_STEP, type MaskFailure, type OpenSession, rollbackStep } from "./mask-messages.ts";
+import {
+  CLOSE_STEP,
+  type MaskFailure,
+  type MaskThreadOptions,
+  type OpenSession,
+  rollbackStep,
+} from "./mask-messages.ts";
 import type { BatchTicket, MaskThreadHost } from "./mask-thread-host.ts";
 
 /** The budget of a mask, in time on an idle machine. */
@@ -38,7 +44,7 @@ export class MaskSession implements GuideSession {
   constructor(
     id: number,
     guide: SessionGuide,
-    vocabSize: number,
+    { vocabSize, hasForcedRuns = true }: Pick<MaskThreadOptions, "vocabSize" | "hasForcedRuns">,
     thread: MaskThreadHost,
     onClose: (session: MaskSession) => void,
   ) {
@@ -46,7 +52,7 @@ export class MaskSession implements GuideSession {
     this.#guide = guide;
     this.#onClose = onClose;
     this.#mask = new Int32Array(new SharedArrayBuffer(4 * Math.ceil(vocabSize / 32)));
-    this.#run = createForcedRun(vocabSize);
+    this.#run = hasForcedRuns ? createForcedRun(vocabSize) : NO_RUN;
     this.#thread = thread;
     this.#ticket = thread.open(this.#opening());
   }
@@ -146,7 +152,8 @@ export class MaskSession implements GuideSession {
   }
 
   #opening(): OpenSession {
-    return { session: this.id, ...this.#guide, tokens: [...this.#tokens], mask: this.#mask, forced: this.#run };
+    const forced = this.#run === NO_RUN ? undefined : this.#run;
+    return { session: this.id, ...this.#guide, tokens: [...this.#tokens], mask: this.#mask, forced };
   }
 }
 

@@ -30,7 +30,7 @@ interface Session {
   readonly matcher: GuideMatcher;
   readonly term: Term;
   readonly mask: Int32Array;
-  readonly forced: ForcedRun;
+  readonly forced: ForcedRun | undefined;
 }
 
 type Limits = Pick<MaskThreadData, "vocabSize" | "current">;
@@ -103,7 +103,8 @@ export class MaskSessions {
   }
 
   /** Leaves the run out where it takes too much work. */
-  #writeForced(matcher: GuideMatcher, forced: ForcedRun): void {
+  #writeForced(matcher: GuideMatcher, forced: ForcedRun | undefined): void {
+    if (forced === undefined) return;
     this.#automaton.budget = { left: FORCED_BUDGET };
     try {
       matcher.writeForced(forced);

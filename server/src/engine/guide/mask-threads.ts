@@ -33,9 +33,7 @@ export class MaskThreads {
   async open(guide: SessionGuide): Promise<MaskSession> {
     if (this.#closed !== undefined) throw this.#closed;
     const thread = this.#thread();
-    const session = new MaskSession(this.#nextSession++, guide, this.#data.vocabSize, thread, (each) =>
-      this.#drop(each),
-    );
+    const session = new MaskSession(this.#nextSession++, guide, this.#data, thread, (each) => this.#drop(each));
     this.#sessions.set(session.id, session);
     try {
       await session.opened();

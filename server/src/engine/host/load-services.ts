@@ -18,9 +18,10 @@ import {
   NO_POST_PROCESSORS,
 } from "../sample/logits-post-processor.ts";
 import { speechProcessor } from "../sample/speech-rules.ts";
+import { draftsForcedRuns } from "../speculation/create-drafters.ts";
 import type { StepRunner } from "../step-runner.ts";
 
-type ServedRunner = Pick<StepRunner, "vocabSize" | "adapters" | "encoder">;
+type ServedRunner = Pick<StepRunner, "vocabSize" | "adapters" | "encoder" | "stepsAhead">;
 
 /** @throws ServerError when there is a tokenizer, a module or an adapter, and it cannot be used */
 export async function loadServices(spec: EngineSpec, runner: ServedRunner): Promise<EngineServices> {
@@ -30,7 +31,9 @@ export async function loadServices(spec: EngineSpec, runner: ServedRunner): Prom
   if (!hasTokenizerFiles(spec.modelDir)) return { postProcessors, adapters };
   const tokenizer = await tryLoadTokenizer(spec.modelDir);
   if (tokenizer === undefined) return { postProcessors, adapters };
-  return { postProcessors, adapters, tokenizer, guides: new GrammarGuides({ tokenizerDir: spec.modelDir, vocabSize }) };
+  const hasForcedRuns = draftsForcedRuns(runner);
+  const guides = new GrammarGuides({ tokenizerDir: spec.modelDir, vocabSize, hasForcedRuns });
+  return { postProcessors, adapters, tokenizer, guides };
 }
 
 /** Tokens can be served without it where a GGUF file's is of a kind that is not known; the log says which. */

@@ -6,6 +6,11 @@ import { ForcedDrafter } from "./forced-drafter.ts";
 import { NgramDrafter } from "./ngram-drafter.ts";
 import type { SpeculationConfig } from "./speculation-config.ts";
 
+/** Steps that are planned ahead of their tokens gain more than forced runs save: bench/gpu/results/traffic.md. */
+export function draftsForcedRuns({ stepsAhead = false }: Pick<StepRunner, "stepsAhead">): boolean {
+  return !stepsAhead;
+}
+
 /**
  * The look-up costs nothing, so it comes first.
  * @throws ServerError for drafts with a model whose states cannot be taken back
@@ -22,5 +27,6 @@ export function createDrafters(
   }
   const lookUp =
     config.maxDraftTokens > 0 && config.ngramSize > 0 ? [new NgramDrafter(config, vocabSize, stepsAhead)] : [];
-  return [new ForcedDrafter(), ...lookUp, ...(other === undefined ? [] : [other])];
+  const forced = draftsForcedRuns({ stepsAhead }) ? [new ForcedDrafter()] : [];
+  return [...forced, ...lookUp, ...(other === undefined ? [] : [other])];
 }

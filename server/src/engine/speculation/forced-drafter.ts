@@ -5,23 +5,7 @@
 import type { Sequence } from "../request/sequence.ts";
 import type { Drafter } from "./drafter.ts";
 
-/** Steps are planned ahead again where fewer than one sequence in this many gains a token from a run. */
-const SEQUENCES_FOR_TOKEN = 4;
-
 export class ForcedDrafter implements Drafter {
-  /** Whether forced runs save more than planning steps ahead of their tokens does. */
-  holdsBack(sequences: Iterable<Sequence>): boolean {
-    let numSequences = 0;
-    let numSaved = 0;
-    for (const sequence of sequences) {
-      if (sequence.numDrafts > 0) return true;
-      numSequences += 1;
-      // The step under way chooses the first of them.
-      if (isOpen(sequence)) numSaved += Math.max(0, (sequence.guide?.forced?.length ?? 0) - 1);
-    }
-    return numSaved * SEQUENCES_FOR_TOKEN > numSequences;
-  }
-
   async propose(sequences: Iterable<Sequence>): Promise<void> {
     const open = [...sequences].filter((each) => isOpen(each) && isDecoding(each));
     for (const { guide } of open) if (guide?.pending !== undefined) await guide.pending;
