@@ -51,7 +51,7 @@ const MAX_SKINNY_TOKENS = 16;
 /** A skinny block of more choices than these on average takes 16. */
 const MANY_ROWS = 6;
 /** Fitted to an H200, bench/gpu/results/experts.md. */
-const SKINNY_SHARE: Readonly<Record<ExpertWeightType, number>> = { bf16: 1.45, e4m3: 1.45, mxfp4: 2.2 };
+const SKINNY_SHARE: Readonly<Record<ExpertWeightType, number>> = { bf16: 1.45, e4m3: 1.5, mxfp4: 2.2 };
 const SKINNY_START_BYTES = 1700;
 /** Blocks for each SM from which on they may be larger. */
 const MANY_BLOCKS = 8;
