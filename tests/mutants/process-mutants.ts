@@ -154,8 +154,8 @@ export const PROCESS_MUTANTS: readonly Mutant[] = [
     property: "P18",
     name: "guides compile for any time",
     file: "server/src/engine/guide/grammar-guides.ts",
-    from: "new GrammarProcess(COMPILE_LIMIT_MS)",
-    to: "new GrammarProcess(300 * COMPILE_LIMIT_MS)",
+    from: "new GrammarProcesses(COMPILE_LIMIT_MS,",
+    to: "new GrammarProcesses(300 * COMPILE_LIMIT_MS,",
     tests: GUIDE_TESTS,
   },
   {
