@@ -9,7 +9,7 @@ const A_FILE = fileURLToPath(PACKAGE);
 
 /** The first line is Triton's. */
 const FAULTS: readonly (readonly [flags: readonly string[], first: string, rest: string])[] = [
-  [[], "Invalid argument - --model-repository must be specified", ""],
+  [[], "Invalid argument - --model-repository must be specified", "; one model by its name or path: nereid serve NAME"],
   [["--model-repository=/none"], "Internal - failed to stat file /none", ", got /none"],
   [[`--model-repository=${A_FILE}`], "Invalid argument - repository path is not a valid directory", `, got ${A_FILE}`],
 ];
