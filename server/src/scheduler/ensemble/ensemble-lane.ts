@@ -11,7 +11,7 @@ import type { Tensor } from "../../core/tensor.ts";
 import type { ExecutionTiming } from "../execution-timing.ts";
 import type { EnsemblePlan, EnsembleStep } from "./ensemble-plan.ts";
 import type { EnsembleRoute } from "./ensemble-route.ts";
-import { fitBatch, fitOutput } from "./fit-batch.ts";
+import { fitBatch } from "./fit-batch.ts";
 
 type OnTiming = (timing: ExecutionTiming) => void;
 
@@ -43,12 +43,13 @@ interface Lane {
 export interface LaneOptions {
   readonly plan: EnsemblePlan;
   readonly route: EnsembleRoute;
-  readonly signature: ModelSignature;
   readonly request: InferRequest;
   readonly outputNames: readonly string[];
   readonly model: (step: EnsembleStep) => DirectModel;
   /** A tensor of the ensemble that is there before the stream begins. */
   readonly outer: (tensor: string) => Tensor | undefined;
+  /** A tensor in the shape of the ensemble's output of that name. */
+  readonly fitOutput: (tensor: Tensor, name: string) => Tensor;
   readonly onTiming: OnTiming;
 }
 
@@ -92,18 +93,14 @@ export class EnsembleLane {
       case "made": {
         const found = made.find(({ name }) => name === source.output);
         if (found === undefined) throw new Error(`the model behind the stream made no '${source.output}'`);
-        return { ...this.#fitOutput(found, source.name), name: source.name };
+        return { ...this.#options.fitOutput(found, source.name), name: source.name };
       }
     }
   }
 
-  #fitOutput(tensor: Tensor, name: string): Tensor {
-    return fitOutput(tensor, this.#options.signature, name);
-  }
-
   /** Undefined: a step cannot answer in the call, or an output is missing. */
   #plan(response: InferResponse): Lane | undefined {
-    const { plan, route, outputNames, model: modelOf } = this.#options;
+    const { plan, route, outputNames, model: modelOf, fitOutput } = this.#options;
     const behind = plan.steps.filter(({ index, origin }) => origin === this.#step.index && route.needed.has(index));
     const [only] = behind;
     // With several steps some could answer and others not, which would then run twice.
@@ -113,7 +110,7 @@ export class EnsembleLane {
     const outputs: Source[] = [];
     for (const name of [...outputNames].reverse()) {
       // last to first, as Triton does
-      const source = madeBy(only, name) ?? this.#sourceOf(name, name, response, (t) => this.#fitOutput(t, name));
+      const source = madeBy(only, name) ?? this.#sourceOf(name, name, response, (t) => fitOutput(t, name));
       if (source === undefined) return undefined;
       outputs.push(source);
     }

@@ -194,6 +194,18 @@ test("an ensemble without batching lends its steps a batch dimension and takes i
   assert.deepEqual(response?.outputs[0]?.shape, [3]);
 });
 
+for (const [batches, expected] of [
+  [4, [2]],
+  [0, [1, 2]],
+] as const) {
+  test(`a batching ensemble gives an output [2] of a model with max_batch_size ${batches} as [${expected}]`, async () => {
+    const flat = model("flat", ["X"], ["Y"], (_, send) => send([int32("Y", [2], [7, 8])], true), batches);
+    const steps = [{ model: "flat", inputs: { X: "IN" }, outputs: { Y: "OUT" } }];
+    const [response] = await ensemble(steps, { flat }, { outputs: ["OUT"], maxBatchSize: 4 }).run([1]);
+    assert.deepEqual(response?.outputs[0]?.shape, expected);
+  });
+}
+
 test("the first failure of a step ends the ensemble, cancels the others, counts twice and names the ensemble", async () => {
   let cancelled = false;
   const models = {

@@ -61,6 +61,8 @@ export class EnsembleRun {
   readonly #compute = { input: 0, infer: 0, output: 0 };
   readonly #gate: StepGate;
   readonly #parameters: ReadonlyMap<string, ParameterValue>;
+  /** Whether the model that makes a tensor batches, once it was asked. */
+  readonly #makerBatches = new Map<string, boolean>();
   #running = 0;
   #isFailed = false;
 
@@ -113,6 +115,7 @@ export class EnsembleRun {
     let responses: AsyncIterable<InferResponse>;
     const model = this.#options.model(step);
     try {
+      for (const tensor of step.outputs.values()) this.#makerBatches.set(tensor, model.signature.maxBatchSize > 0);
       const request = this.#composingRequest(context, step, model.signature);
       responses = model.submit(request, (timing) => this.#addTiming(timing));
     } catch (thrown) {
@@ -141,16 +144,16 @@ export class EnsembleRun {
 
   /** Undefined: the step is no stream, or each of its responses is looked at. */
   #laneOf(context: Context, step: EnsembleStep): EnsembleLane | undefined {
-    const { plan, request, model, route, signature } = this.#options;
+    const { plan, request, model, route } = this.#options;
     if (!step.isDecoupled || plan.maxInFlight > 0 || request.request.trace !== undefined) return undefined;
     return new EnsembleLane(step, {
       plan,
       route,
-      signature,
       request: request.request,
       outputNames: request.outputNames,
       model,
       outer: (tensor) => lookUp(context, tensor),
+      fitOutput: (tensor, name) => this.#fitOutput(tensor, name),
       onTiming: (timing) => this.#addTiming(timing),
     });
   }
@@ -245,7 +248,7 @@ export class EnsembleRun {
   }
 
   #answer(leaf: Context): void {
-    const { request, signature } = this.#options;
+    const { request } = this.#options;
     const outputs: Tensor[] = [];
     for (const name of [...request.outputNames].reverse()) {
       // last to first, as Triton does
@@ -256,11 +259,16 @@ export class EnsembleRun {
         this.#fail(invalidArgument(text));
         return;
       }
-      outputs.push(fitOutput(tensor, signature, name));
+      outputs.push(this.#fitOutput(tensor, name));
     }
     // With no step running nothing else can come: the end of the stream travels with the last data, as Triton sends it.
     const isFinal = this.#running === 0 && this.#leaves.slice(1).every((other) => this.#isSpent(other));
     request.respond({ outputs, parameters: this.#parameters, final: isFinal });
+  }
+
+  #fitOutput(tensor: Tensor, name: string): Tensor {
+    const { signature } = this.#options;
+    return fitOutput(tensor, signature, name, this.#makerBatches.get(name) ?? signature.maxBatchSize > 0);
   }
 
   /** The producer ran and omitted the output, which a model may do; otherwise nothing could produce it. */

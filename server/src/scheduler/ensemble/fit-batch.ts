@@ -10,8 +10,17 @@ export function fitBatch(tensor: Tensor, batches: boolean, rank: number): Tensor
   return tensor;
 }
 
-/** A tensor as output of the ensemble: before the reshape to the client's shape, which has dimensions of its own. */
-export function fitOutput(tensor: Tensor, { maxBatchSize, outputs }: ModelSignature, name: string): Tensor {
+/**
+ * A tensor as output of the ensemble: before the reshape to the client's shape, which has dimensions of its own. A model that batches
+ * as the ensemble does has given its batch dimension or left it out on purpose, as Python models may.
+ */
+export function fitOutput(
+  tensor: Tensor,
+  { maxBatchSize, outputs }: ModelSignature,
+  name: string,
+  producerBatches: boolean,
+): Tensor {
+  if (producerBatches === maxBatchSize > 0) return tensor;
   const output = outputs.get(name);
   return fitBatch(tensor, maxBatchSize > 0, (output?.reshape ?? output?.dims)?.length ?? 0);
 }
