@@ -4,6 +4,7 @@
  */
 import { isObject } from "@nereid/server/core/json-object";
 import { ToolError } from "@nereid/server/files/tool-error";
+import { type HttpAnswer, isOk, requestUrl, textOf } from "./http-request.ts";
 
 export type ContentPart =
   | { readonly type: "text"; readonly text: string }
@@ -51,7 +52,7 @@ export async function chat(server: ChatServer, request: ChatRequest): Promise<Ch
   const { messages, sampling, signal } = request;
   const body = { model: server.model, messages, ...sampling, stream: true, stream_options: { include_usage: true } };
   const response = await post(server, "/v1/chat/completions", body, signal);
-  if (!response.ok) throw await refusal(response);
+  if (!isOk(response)) throw await refusal(response);
   const answer = new AnswerReader(request.onPart);
   for await (const data of eventData(response)) answer.read(data);
   return answer.result();
@@ -61,14 +62,10 @@ export function headersOf({ apiKey }: Pick<ChatServer, "apiKey">): Record<string
   return apiKey === undefined ? {} : { authorization: `Bearer ${apiKey}` };
 }
 
-async function post(server: ChatServer, path: string, body: unknown, signal: AbortSignal): Promise<Response> {
+async function post(server: ChatServer, path: string, body: unknown, signal: AbortSignal): Promise<HttpAnswer> {
+  const headers = { "content-type": "application/json", ...headersOf(server) };
   try {
-    return await fetch(`${server.url}${path}`, {
-      method: "POST",
-      headers: { "content-type": "application/json", ...headersOf(server) },
-      body: JSON.stringify(body),
-      signal,
-    });
+    return await requestUrl(`${server.url}${path}`, { headers, body: JSON.stringify(body), signal });
   } catch (cause) {
     if (signal.aborted) throw signal.reason;
     throw new ToolError(`The server at ${server.url} does not answer`, {
@@ -78,8 +75,8 @@ async function post(server: ChatServer, path: string, body: unknown, signal: Abo
   }
 }
 
-async function refusal(response: Response): Promise<ToolError> {
-  const text = await response.text();
+async function refusal(response: HttpAnswer): Promise<ToolError> {
+  const text = await textOf(response);
   return new ToolError(errorMessage(text) ?? `the server answers ${response.status}: ${text.slice(0, 200)}`);
 }
 
@@ -94,10 +91,10 @@ function errorMessage(text: string): string | undefined {
 }
 
 /** The `data` of each event up to `[DONE]`. This server writes one line of data an event. */
-async function* eventData(response: Response): AsyncGenerator<string> {
+async function* eventData({ body }: HttpAnswer): AsyncGenerator<string> {
   const decoder = new TextDecoder();
   let rest = "";
-  for await (const chunk of response.body ?? []) {
+  for await (const chunk of body) {
     const lines = (rest + decoder.decode(chunk, { stream: true })).split("\n");
     rest = lines.pop() ?? "";
     for (const line of lines) {

@@ -4,6 +4,7 @@ import { ToolError } from "@nereid/server/files/tool-error";
 import type { ModelStore } from "../store/model-store.ts";
 import { runningServers } from "../store/running-servers.ts";
 import { type ChatServer, headersOf } from "./chat-client.ts";
+import { isOk, requestUrl, textOf } from "./http-request.ts";
 
 const USUAL_URL = "http://127.0.0.1:8000";
 /** For a server that may be there, and for one that is: it may read a vocabulary first, on a busy machine. */
@@ -91,17 +92,17 @@ interface ModelEntry {
 
 async function modelEntries(server: Omit<ChatServer, "model">, timeoutMs: number): Promise<readonly ModelEntry[]> {
   const signal = AbortSignal.timeout(timeoutMs);
-  const response = await fetch(`${server.url}/v1/models`, { headers: headersOf(server), signal }).catch(
+  const response = await requestUrl(`${server.url}/v1/models`, { headers: headersOf(server), signal }).catch(
     (cause: unknown) => {
       throw new ToolError(`No server answers at ${server.url}`, { cause, fix: "Start one: nereid serve NAME" });
     },
   );
-  if (!response.ok) {
+  if (!isOk(response)) {
     throw new ToolError(`The server at ${server.url} answers ${response.status} for its models`, {
       fix: response.status === 401 ? "Give a key with --api-key" : "Check that it is a server with OpenAI's API",
     });
   }
-  const list: unknown = await response.json();
+  const list: unknown = JSON.parse(await textOf(response));
   const entries: unknown[] = isObject(list) && Array.isArray(list.data) ? list.data : [];
   return entries.flatMap((entry) => {
     if (!isObject(entry) || typeof entry.id !== "string" || !chats(entry)) return [];

@@ -1,6 +1,7 @@
 /** GET /metrics on a port of its own, in the Prometheus exposition format. Knows no metric. */
-import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
+import { http } from "../../native/node-http.ts";
 import type { Logger } from "../../observe/log.ts";
 import { type BindOptions, type BoundAddress, bind } from "../bind.ts";
 import type { Cors } from "../http/cors.ts";
@@ -24,7 +25,7 @@ export interface MetricsFrontend {
 
 export function createMetricsFrontend({ render, log, cors, ...place }: MetricsFrontendOptions): MetricsFrontend {
   const latest = new WeakMap<Socket, ServerResponse>();
-  const server = createServer((request, response) => {
+  const server = http.createServer((request, response) => {
     latest.set(request.socket, response);
     response.sendDate = false;
     const { method = "", url = "" } = request;

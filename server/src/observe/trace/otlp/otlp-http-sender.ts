@@ -1,7 +1,8 @@
 /** OTLP over HTTP/1.1, as protobuf or JSON. Source: OTLP specification, "OTLP/HTTP". */
-import { Agent, type IncomingMessage, request as requestHttp } from "node:http";
+import type { Agent, IncomingMessage } from "node:http";
 import { request as requestHttps, Agent as TlsAgent } from "node:https";
 import { GatherWriter } from "@nereid/wire";
+import { http } from "../../../native/node-http.ts";
 import {
   exportJson,
   messageOfJson,
@@ -30,7 +31,7 @@ export class OtlpHttpSender implements OtlpSender {
     this.#settings = settings;
     this.#isTls = settings.url.startsWith("https:");
     this.#isJson = settings.protocol === "http/json";
-    this.#agent = this.#isTls ? new TlsAgent({ ...AGENT, ...readTlsFiles(settings.tlsFiles) }) : new Agent(AGENT);
+    this.#agent = this.#isTls ? new TlsAgent({ ...AGENT, ...readTlsFiles(settings.tlsFiles) }) : new http.Agent(AGENT);
   }
 
   async send(batch: OtlpExport, signal: AbortSignal): Promise<OtlpOutcome> {
@@ -55,7 +56,7 @@ export class OtlpHttpSender implements OtlpSender {
   #post(body: Uint8Array, signal: AbortSignal): Promise<IncomingMessage> {
     const { url, headers, compression } = this.#settings;
     return new Promise((resolve, reject) => {
-      const request = (this.#isTls ? requestHttps : requestHttp)(url, {
+      const request = (this.#isTls ? requestHttps : http.request)(url, {
         method: "POST",
         agent: this.#agent,
         signal,

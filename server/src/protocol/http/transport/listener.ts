@@ -1,18 +1,12 @@
 /** The listener of an HTTP front end: its connections and their end (RFC 9112, 9). The API behind it answers. */
-import {
-  createServer,
-  type IncomingMessage,
-  type RequestListener,
-  type Server,
-  type ServerOptions,
-  type ServerResponse,
-} from "node:http";
+import type { IncomingMessage, RequestListener, Server, ServerOptions, ServerResponse } from "node:http";
 import { createServer as createSecureServer } from "node:https";
 import { Server as NetServer, type Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { MAX_HTTP_HEADER_BYTES } from "../../../core/limits.ts";
 import type { RequestTrace } from "../../../core/request-trace.ts";
 import { describeThrown } from "../../../core/server-error.ts";
+import { http } from "../../../native/node-http.ts";
 import type { Logger } from "../../../observe/log.ts";
 import { type BindOptions, type BoundAddress, bind } from "../../bind.ts";
 import { BodyBudget, defaultBodyBudget } from "../../body-budget.ts";
@@ -286,7 +280,7 @@ function numHosts(rawHeaders: readonly string[]): number {
 const SERVER_OPTIONS: ServerOptions = { maxHeaderSize: MAX_HTTP_HEADER_BYTES, requireHostHeader: false };
 
 function createHttpServer({ tls, acceptHttp2 }: ListenerOptions, listener: RequestListener): Server {
-  if (tls === undefined) return createServer(SERVER_OPTIONS, listener);
+  if (tls === undefined) return http.createServer(SERVER_OPTIONS, listener);
   const { cert, key, root, mutual } = tls;
   const secure = {
     ...SERVER_OPTIONS,
