@@ -31,12 +31,11 @@ const MAX_TEMPLATE_BYTES: number = 1024 * 1024;
 export async function readAssets(
   model: ServedModel,
   server: Pick<ModelServer, "model" | "index">,
-  tokenizers: TokenizerCache,
   createChat: CreateChatFormat,
 ): Promise<ModelAssets> {
   const folders = candidateFolders(model, server);
   const folder = hasOwnTokenizer(model) ? undefined : folders.tokenizers.find(hasTokenizerFiles);
-  const tokenizer = folder === undefined ? undefined : await tokenizers.load(folder, model.name);
+  const tokenizer = folder === undefined ? undefined : await tokenizerOf(folder, model.name);
   const weights = folders.weights.find(hasConfig) ?? folder;
   const facts = weights === undefined ? NO_FACTS : await readFolderFacts(weights);
   const beside = folder === undefined || folder === weights ? NO_FACTS : await readFolderFacts(folder);
@@ -114,27 +113,12 @@ function known(sampling: Sampling): Sampling {
   return Object.fromEntries(Object.entries(sampling).filter(([, value]) => value !== undefined));
 }
 
-/** Tokenizers by folder and time of their files: models of one repository share them. */
-export class TokenizerCache {
-  readonly #loaded = new Map<string, WeakRef<Promise<Tokenizer>>>();
-
-  /** @throws ServerError when the files are none of a tokenizer */
-  async load(folder: string, model: string): Promise<Tokenizer> {
-    const key = `${folder} ${modifiedMs(folder)} ${modifiedMs(join(folder, "tokenizer.json"))}`;
-    const known = this.#loaded.get(key)?.deref();
-    const loading = known ?? loadTokenizer(folder);
-    if (known === undefined) this.#loaded.set(key, new WeakRef(loading));
-    try {
-      return await loading;
-    } catch (cause) {
-      this.#loaded.delete(key);
-      const reason = cause instanceof Error ? cause.message : String(cause);
-      throw new ServerError("invalid_argument", `model '${model}': ${reason}`, { cause });
-    }
+/** @throws ServerError when the files are none of a tokenizer */
+async function tokenizerOf(folder: string, model: string): Promise<Tokenizer> {
+  try {
+    return await loadTokenizer(folder);
+  } catch (cause) {
+    const reason = cause instanceof Error ? cause.message : String(cause);
+    throw new ServerError("invalid_argument", `model '${model}': ${reason}`, { cause });
   }
-}
-
-/** 0 for a file that does not exist, in a GGUF file as in a folder. */
-function modifiedMs(path: string): number {
-  return existsSync(path) ? (statSync(path, { throwIfNoEntry: false })?.mtimeMs ?? 0) : 0;
 }

@@ -7,7 +7,7 @@ import type { ModelServer, ServedModel } from "../core/model-server.ts";
 import { invalidArgument, ServerError } from "../core/server-error.ts";
 import { EmbeddingModel } from "./embedding-model.ts";
 import { embeddingSignature } from "./embedding-signature.ts";
-import { type ModelAssets, readAssets, TokenizerCache } from "./model-assets.ts";
+import { type ModelAssets, readAssets } from "./model-assets.ts";
 import { candidateFolders, parameterText } from "./model-folders.ts";
 import { RuntimeAdapters } from "./runtime-adapters.ts";
 import { readSpeechFacts } from "./speech/read-facts.ts";
@@ -25,7 +25,6 @@ export class TextModels {
   readonly #createChat: CreateChatFormat;
   /** Loaded while the server runs. */
   readonly adapters: RuntimeAdapters = new RuntimeAdapters();
-  readonly #tokenizers = new TokenizerCache();
   readonly #known = new Map<string, Known>();
   readonly #speech = new WeakMap<ServedModel, SpeechFacts>();
   readonly #signatures = new WeakMap<ServedModel, ReturnType<typeof textSignature>>();
@@ -103,7 +102,7 @@ export class TextModels {
   assets(served: ServedModel): Promise<ModelAssets> {
     const known = this.#known.get(served.name);
     if (known?.served === served) return known.assets;
-    const assets = readAssets(served, this.#server, this.#tokenizers, this.#createChat);
+    const assets = readAssets(served, this.#server, this.#createChat);
     this.#known.set(served.name, { served, assets });
     // A failure is told to who asked; the next request tries again.
     assets.catch(() => {

@@ -8,6 +8,7 @@ import { join } from "node:path";
 import { findGguf } from "../gguf/find-file.ts";
 import { readGgufSummary } from "../gguf/gguf.ts";
 import { ggufTokenizerFiles } from "../gguf/tokenizer.ts";
+import { SharedObjects } from "./shared-objects.ts";
 import { createTokenizer, type Tokenizer, type TokenizerFiles } from "./tokenizer.ts";
 import { expectRecord, tokenText } from "./tokenizer-json.ts";
 
@@ -21,8 +22,30 @@ export function hasTokenizerFiles(path: string): boolean {
   return existsSync(join(path, "tokenizer.json")) || readdirSync(path).some((name) => name.endsWith(".gguf"));
 }
 
-/** `path` is a folder or a GGUF file. @throws Error naming the file and what is wrong with it */
-export async function loadTokenizer(path: string): Promise<Tokenizer> {
+/**
+ * `path` is a folder or a GGUF file. Requests for the same files get the same tokenizer, as long as somebody uses it.
+ * @throws Error naming the file and what is wrong with it
+ */
+export function loadTokenizer(path: string): Promise<Tokenizer> {
+  return shared.get(stateOf(path), () => createFrom(path));
+}
+
+const shared = new SharedObjects<Tokenizer>();
+const FILES = ["tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "chat_template.jinja"] as const;
+
+/** Changes with the files that are read. */
+function stateOf(path: string): string {
+  const isFolder = statSync(path, { throwIfNoEntry: false })?.isDirectory() === true;
+  const ggufs = isFolder ? readdirSync(path).filter((name) => name.endsWith(".gguf")) : [];
+  const files = isFolder ? [...FILES, ...ggufs].map((name) => join(path, name)) : [path];
+  const states = files.map((file) => {
+    const { mtimeMs, size } = statSync(file, { throwIfNoEntry: false }) ?? {};
+    return `${file} ${mtimeMs} ${size}`;
+  });
+  return [path, ...states].join("\n");
+}
+
+async function createFrom(path: string): Promise<Tokenizer> {
   const { at, ...files } = await readTokenizerFiles(path);
   try {
     return createTokenizer(files);
