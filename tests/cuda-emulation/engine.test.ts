@@ -132,6 +132,8 @@ test("an engine on an emulated GPU chooses behind tokens that guides force, unde
   const answers: number[][][] = [];
   for (const maxDraftTokens of [-1, 0]) {
     const runner = await openRunner(new EmulatedGpu(compiler), { usesGraphs: true });
+    // Forced tokens are not drafted where steps are planned ahead.
+    Object.defineProperty(runner, "stepsAhead", { value: false });
     const services = { guides: new HashGuides(runner.vocabSize) };
     const engine = new LlmEngine(runner, { ...DEFAULT_ENGINE_CONFIG, maxSequences: 4 }, undefined, services);
     let numSeen = 0;
