@@ -61,8 +61,8 @@ export class EnsembleRun {
   readonly #compute = { input: 0, infer: 0, output: 0 };
   readonly #gate: StepGate;
   readonly #parameters: ReadonlyMap<string, ParameterValue>;
-  /** Whether the model that makes a tensor batches, once it was asked. */
-  readonly #makerBatches = new Map<string, boolean>();
+  /** Steps that were submitted to a model that batches. */
+  readonly #batching = new Set<number>();
   #running = 0;
   #isFailed = false;
 
@@ -115,7 +115,7 @@ export class EnsembleRun {
     let responses: AsyncIterable<InferResponse>;
     const model = this.#options.model(step);
     try {
-      for (const tensor of step.outputs.values()) this.#makerBatches.set(tensor, model.signature.maxBatchSize > 0);
+      if (model.signature.maxBatchSize > 0) this.#batching.add(step.index);
       const request = this.#composingRequest(context, step, model.signature);
       responses = model.submit(request, (timing) => this.#addTiming(timing));
     } catch (thrown) {
@@ -267,8 +267,8 @@ export class EnsembleRun {
   }
 
   #fitOutput(tensor: Tensor, name: string): Tensor {
-    const { signature } = this.#options;
-    return fitOutput(tensor, signature, name, this.#makerBatches.get(name) ?? signature.maxBatchSize > 0);
+    const { signature, plan } = this.#options;
+    return fitOutput(tensor, signature, name, this.#batching.has(plan.producers.get(name) ?? -1));
   }
 
   /** The producer ran and omitted the output, which a model may do; otherwise nothing could produce it. */
