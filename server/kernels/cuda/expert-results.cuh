@@ -24,17 +24,6 @@ __device__ __forceinline__ uint4 load_shared_16(u32 address) {
 // Sums of one warp group, as wgmma.cuh has them.
 typedef float Sums[GROUP_TILES][ROWS / 2];
 
-// Turns the sum of a matrix row into the result that the activation takes.
-struct Finish {
-  float factor, bias;
-
-  __device__ __forceinline__ void load(const Problem& problem, u64 matrixRow) {
-    factor = IS_SET(WEIGHT_E4M3) ? Weights::factor * reinterpret_cast<const float*>(problem.scales)[matrixRow] : Weights::factor;
-    bias = IS_SET(HAS_BIAS) ? problem.bias[matrixRow] : 0.f;
-  }
-  __device__ __forceinline__ float operator()(float sum) const { return hasCodes ? sum * factor + bias : sum + bias; }
-};
-
 __device__ __forceinline__ void group_barrier(int group) { asm volatile("bar.sync %0, 128;" ::"r"(1 + group) : "memory"); }
 
 // The results of a warp group. They pass through shared memory, so that lines of 64 outputs are written at once.
@@ -60,7 +49,7 @@ struct Results {
     for (int tile = 0; tile < GROUP_TILES; tile++)
 #pragma unroll
       for (int h = 0; h < 2; h++)
-        finish[tile][h].load(problem, (u64)work.expert * problem.matrix_rows() +
+        finish[tile][h].load(Weights::factor, problem.scales, problem.bias, (u64)work.expert * problem.matrix_rows() +
                                           min(work.output_of(group, tile) + inTile + 8 * h, last) +
                                           (isGated && tile % 2 == 1 ? problem.outputs : 0));
   }

@@ -43,10 +43,24 @@ struct ExpertSchedule {
   }
 };
 
-// A sum of the expert's matrix row `at` (of all experts) as the result that the activation takes.
-__device__ __forceinline__ float finish_sum(float sum, float factor, const void* scales, const float* bias, u64 at) {
-  if constexpr (IS_SET(WEIGHT_E4M3)) sum *= factor * reinterpret_cast<const float*>(scales)[at];
-  if constexpr (IS_SET(WEIGHT_MXFP4)) sum *= factor;
-  if constexpr (IS_SET(HAS_BIAS)) sum += bias[at];
-  return sum;
+// Turns the sum of a matrix row into the result that the activation takes.
+struct Finish {
+  float factor, bias;
+
+  // `at` counts the matrix rows of all experts; sums of `Weights` are to be multiplied by `weightFactor`.
+  __device__ __forceinline__ void load(float weightFactor, const void* scales, const float* biases, u64 at) {
+    factor = IS_SET(WEIGHT_E4M3) ? weightFactor * reinterpret_cast<const float*>(scales)[at] : weightFactor;
+    bias = IS_SET(HAS_BIAS) ? biases[at] : 0.f;
+  }
+  __device__ __forceinline__ float operator()(float sum) const {
+    if constexpr (IS_SET(WEIGHT_E4M3) || IS_SET(WEIGHT_MXFP4)) sum *= factor;
+    if constexpr (IS_SET(HAS_BIAS)) sum += bias;
+    return sum;
+  }
+};
+
+__device__ __forceinline__ float finish_sum(float sum, float weightFactor, const void* scales, const float* biases, u64 at) {
+  Finish finish;
+  finish.load(weightFactor, scales, biases, at);
+  return finish(sum);
 }

@@ -57,6 +57,12 @@ struct RingCursor {
   }
 };
 
+// The stage `count` behind one; at most a round.
+template <int numStages>
+__device__ __forceinline__ int stage_behind(int stage, int count) {
+  return stage + count >= numStages ? stage + count - numStages : stage + count;
+}
+
 // L2 policy for data that is read once.
 __device__ __forceinline__ u64 evict_first_policy() {
   u64 policy;

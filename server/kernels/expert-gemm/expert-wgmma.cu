@@ -136,9 +136,7 @@ struct Consumer {
 
   __device__ __forceinline__ Consumer(const Pipeline& of, int group) : pipeline(of), slot(group * GROUP_TILES) {}
 
-  __device__ __forceinline__ static int after(int stage, int count) {
-    return stage + count >= WEIGHT_STAGES ? stage + count - WEIGHT_STAGES : stage + count;
-  }
+  __device__ __forceinline__ static int after(int stage, int count) { return stage_behind<WEIGHT_STAGES>(stage, count); }
   __device__ __forceinline__ u32 wait_weights(int tile) const {
     const int stage = after(slot, tile);
     mbarrier_wait_parity(pipeline.weightsFull + 8 * stage, stage < slot ? parity ^ 1 : parity);

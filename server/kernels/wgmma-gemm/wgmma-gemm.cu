@@ -90,10 +90,7 @@ struct Pipeline {
     }
   }
 
-  // Stage of a tile `count` after one.
-  __device__ __forceinline__ static int after(int stage, int count) {
-    return stage + count >= WEIGHT_STAGES ? stage + count - WEIGHT_STAGES : stage + count;
-  }
+  __device__ __forceinline__ static int after(int stage, int count) { return stage_behind<WEIGHT_STAGES>(stage, count); }
 
   // A tile of weights times the rows of a chunk.
   __device__ __forceinline__ static void multiply(u32 weights, u32 rows, int chunk, float (&sums)[ROWS / 2]) {
